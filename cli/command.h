@@ -99,6 +99,7 @@ void add_drift(CLI::App& app, Chosen& chosen);
 void add_tune(CLI::App& app, Chosen& chosen);
 void add_eval(CLI::App& app, Chosen& chosen);
 void add_fix(CLI::App& app, Chosen& chosen);
+void add_serve(CLI::App& app, Chosen& chosen);
 // The words behind `eval`: an expression that begins with a sign is kept from being read as options, "--" before it is dropped.
 void guard_expression(const CLI::App& command, std::vector<std::string>& words);
 void add_try_kernels(CLI::App& app, Chosen& chosen);

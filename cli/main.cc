@@ -137,6 +137,7 @@ int main(int argc, char** argv) {
   add_fix(app, chosen);
   add_tune(app, chosen);
   add_eval(app, chosen);
+  add_serve(app, chosen);
   add_try_kernels(app, chosen);
   add_certificate(app, chosen);
   for (int i = 1; i < argc; ++i)  // before parsing: errors of parsing count too

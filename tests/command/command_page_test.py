@@ -32,6 +32,8 @@ def described():
         elif here is not None and line.startswith("| `-"):
             for option in re.findall(r"`(--?[a-z][\w-]*)", line.split("|")[1]):
                 here[option] = line
+    if "no 'serve'" in subprocess.run([COMMAND, "serve", "x"], capture_output=True, text=True, timeout=60, check=False).stderr:
+        sections.pop("serve")  # a build without it
     return sections
 
 

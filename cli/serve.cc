@@ -1,0 +1,220 @@
+// `sparkle serve`: models over HTTP until a signal ends it, answering what was accepted.
+#include "command.h"
+
+#ifdef SPARKLE_WITH_SERVE
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/printable.h"
+#include "run/opening/open_model.h"
+#include "serve/http/http_server.h"
+
+namespace sparkle::cli {
+namespace {
+
+struct ServeArguments {
+  CommonOptions common;
+  std::vector<std::string> models;
+  std::string host = "127.0.0.1", token, most_request_bytes = "64M";
+  int http_port = 8000, metrics_port = 8002;
+  int64_t max_batch = 1, delay_us = 0, timeout_ms = 30000;
+  int queue = 64;
+  bool log = false;
+};
+
+// The end that a signal writes to.
+int signal_pipe[2] = {-1, -1};
+
+void on_signal(int number) {
+  const int before = errno;
+  const char end = 0;
+  (void)!::write(signal_pipe[1], &end, 1);
+  std::signal(number, SIG_DFL);  // who asks twice does not want to wait
+  errno = before;
+}
+
+void wait_for_signal() {
+  pollfd end{signal_pipe[0], POLLIN, 0};
+  while (::poll(&end, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
+std::string url(const std::string& host, int port) {
+  return "http://" + (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(port);
+}
+
+std::string time_now() {
+  const auto now = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char text[40], whole[64];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
+  std::snprintf(whole, sizeof whole, "%s.%03dZ", text, static_cast<int>(rest));
+  return whole;
+}
+
+// One line of JSON on stderr.
+void print_record(const serve::RequestRecord& r) {
+  nlohmann::json json{
+      {"time", time_now()}, {"client", r.client},     {"method", r.method},       {"path", r.path},
+      {"status", r.status}, {"bytes_in", r.bytes_in}, {"bytes_out", r.bytes_out}, {"milliseconds", r.seconds * 1e3}};
+  if (!r.model.empty()) json["model"] = r.model, json["version"] = r.version;
+  if (r.failure) json["failure"] = serve::name_of(*r.failure);
+  const std::string line = json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+// A model that is ready for its first request: planned, where its shapes are all fixed.
+Result<std::shared_ptr<Session>> open_to_serve(const std::string& path, const OpenDevice& device, const SessionOptions& options,
+                                               const CommonOptions& common) {
+  SPARKLE_TRY(model, read_model(path));
+  SPARKLE_TRY(opened, open_session(std::move(model), device.backend, options));
+  std::shared_ptr<Session> session(std::move(opened));
+  if (!all_fixed(session->inputs())) return session;
+  std::vector<HostTensor> shapes;
+  for (const SessionInput& in : session->inputs()) shapes.push_back({in.dtype, in.shape, nullptr});
+  SPARKLE_TRY(plan, session->prepare(shapes));
+  SPARKLE_CHECK(check_fallback(*plan, common));
+  return session;
+}
+
+void print_ready(const ServeArguments& a, const OpenDevice& device, const serve::Repository& models, int http, int metrics) {
+  if (a.common.json) {
+    nlohmann::json json{{"device", device.note}, {"http", url(a.host, http)}, {"models", nlohmann::json::array()}};
+    if (metrics > 0) json["metrics"] = url(a.host, metrics) + "/metrics";
+    for (const auto& model : models.loaded())
+      json["models"].push_back({{"name", model->description.name}, {"version", model->description.version}});
+    std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("device   %s\n", device.note.c_str());
+    for (const auto& model : models.loaded())
+      std::printf("model    %s, version %s\n", printable(model->description.name).c_str(), model->description.version.c_str());
+    std::printf("http     %s\n", url(a.host, http).c_str());
+    if (metrics > 0) std::printf("metrics  %s/metrics\n", url(a.host, metrics).c_str());
+  }
+  std::fflush(stdout);
+}
+
+int serve_command(const ServeArguments& a) {
+  auto most_bytes = parse_bytes(a.most_request_bytes);
+  if (!most_bytes.ok()) return fail(most_bytes.error());
+  auto device = open_device(a.common);
+  if (!device.ok()) return fail(device.error());
+  auto options = session_options(a.common, device->backend->device());
+  if (!options.ok()) return fail(options.error());
+  serve::BatcherOptions batching;
+  batching.max_batch = a.max_batch, batching.delay = std::chrono::microseconds(a.delay_us), batching.queue = a.queue;
+  serve::Repository models(
+      a.models, [&](const std::string& path) { return open_to_serve(path, *device, *options, a.common); }, batching);
+  if (const Status loaded = models.load_all(); !loaded.ok()) return fail(loaded.error(), a.common);
+  serve::RouterOptions routing;
+  routing.version = SPARKLE_VERSION, routing.token = a.token;
+  routing.timeout = std::chrono::milliseconds(a.timeout_ms), routing.most_bytes = static_cast<uint64_t>(*most_bytes);
+  serve::Router router(models, routing);
+
+  serve::HttpOptions http_options;
+  http_options.most_bytes_at_once = std::max(uint64_t{1} << 30, 4 * routing.most_bytes);
+  http_options.refuse_early = [&](const serve::Call& call, uint64_t bytes) { return router.refuse_early(call, bytes); };
+  http_options.answer = [&](const serve::Call& call, const std::string& body) { return router.answer(call, body); };
+  if (a.log) http_options.log = print_record;
+  serve::HttpServer http(http_options);
+  auto http_port = http.bind(a.host, a.http_port);
+  if (!http_port.ok()) return fail(http_port.error());
+  serve::HttpOptions metrics_options = http_options;
+  metrics_options.most_connections = 16;
+  metrics_options.log = {};
+  metrics_options.answer = [&](const serve::Call& call, const std::string&) { return router.answer_metrics(call); };
+  serve::HttpServer metrics(metrics_options);
+  int metrics_port = 0;
+  if (a.metrics_port > 0) {
+    auto bound = metrics.bind(a.host, a.metrics_port);
+    if (!bound.ok()) return fail(bound.error());
+    metrics_port = *bound;
+  }
+  if (a.token.empty() && a.host != "127.0.0.1" && a.host != "::1" && a.host != "localhost")
+    print_note("Whoever reaches '" + a.host + "' may use and unload the models; --token asks for a word of who does.");
+
+  if (::pipe(signal_pipe) != 0) return fail({Reason::internal, "The system gives no pipe."});
+  std::signal(SIGTERM, on_signal);
+  std::signal(SIGINT, on_signal);
+  std::thread answering([&] { http.run(); });
+  std::thread counting([&] {
+    if (metrics_port > 0) metrics.run();
+  });
+  print_ready(a, *device, models, *http_port, metrics_port);
+  wait_for_signal();
+  router.stop();
+  http.stop();
+  answering.join();
+  if (metrics_port > 0) metrics.stop();
+  counting.join();
+  return kDone;
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("serve", "Answer requests over HTTP by the Open Inference Protocol");
+  auto a = std::make_shared<ServeArguments>();
+  command
+      ->add_option("models", a->models,
+                   "ONNX or compiled files, each called by its name, or folders with NAME/VERSION/model.onnx")
+      ->required();
+  command->add_option("--http-port", a->http_port, "port for requests; 0: any free one, which is printed")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  command
+      ->add_option("--metrics-port", a->metrics_port, "port for Prometheus; 0: none of its own, /metrics is on the other too")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  command->add_option("--host", a->host, "address to listen on; 0.0.0.0: all of this machine's")->capture_default_str();
+  command->add_option("--token", a->token, "a word that each request but health shows: Authorization: Bearer TOKEN");
+  command->add_option("--max-batch", a->max_batch, "most rows of a run that several requests share; 1: each runs alone")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command
+      ->add_option("--batch-delay-us", a->delay_us, "how long the first request of a batch waits for others, in microseconds")
+      ->check(CLI::Range(0, 10000000))
+      ->capture_default_str();
+  command->add_option("--queue", a->queue, "most requests of a model that wait; others are told to come again (429)")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command->add_option("--timeout-ms", a->timeout_ms, "most time for a request, in milliseconds; 0: no bound")
+      ->check(CLI::Range(0, 86400000))
+      ->capture_default_str();
+  command->add_option("--max-request-bytes", a->most_request_bytes, "most bytes of a request: 300K, 64M")
+      ->capture_default_str();
+  command->add_flag("--log", a->log, "a line of JSON on stderr for each request");
+  add_common(*command, a->common);
+  command->callback([&chosen, a] { chosen = [a] { return serve_command(*a); }; });
+}
+
+}  // namespace sparkle::cli
+
+#else
+
+namespace sparkle::cli {
+
+void add_serve(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("serve", "")->group("")->allow_extras();
+  command->callback([&chosen] {
+    chosen = [] {
+      return fail({Reason::bad_usage, "This build has no 'serve': " SPARKLE_NO_SERVE "; build it where that is otherwise."});
+    };
+  });
+}
+
+}  // namespace sparkle::cli
+
+#endif

@@ -1,0 +1,63 @@
+// The Open Inference Protocol (version 2) as pure functions on bytes: requests become tensors that fit the model, tensors
+// become answers, in JSON and with its extension for binary tensors. No transport is known here.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/tensor.h"
+#include "prepare/model_inputs.h"
+
+namespace sparkle::serve {
+
+// What clients are told of a model, and what requests are held to.
+struct ModelDescription {
+  std::string name, version;
+  std::vector<SessionInput> inputs, outputs;
+};
+
+struct WantedOutput {
+  size_t index = 0;  // of the model's outputs
+  bool binary = false;
+};
+
+struct InferRequest {
+  std::string id;
+  std::vector<HostTensor> inputs;  // one for each of the model's, in its order
+  std::vector<WantedOutput> outputs;
+  int64_t timeout_us = 0;  // 0: the server's
+};
+
+// `json_bytes`: how many of the body's bytes are JSON, where tensors follow it; nothing: all. Names, types, shapes and sizes
+// are held against the model and against the bytes that came before memory is taken for a tensor. Errors: bad_input,
+// bad_format, size_overflow, type_not_served, out_of_memory.
+Result<InferRequest> parse_infer(const ModelDescription& model, std::string_view body, std::optional<size_t> json_bytes);
+
+struct InferAnswer {
+  std::string body;
+  std::optional<size_t> json_bytes;  // where binary tensors follow
+};
+// Errors: bad_input where JSON has no numbers for a value that was asked for in JSON.
+Result<InferAnswer> print_infer(const ModelDescription& model, const InferRequest& request,
+                                const std::vector<HostTensor>& outputs);
+
+// Whether all its inputs and outputs have types with names in the protocol. Errors: type_not_served.
+Status check_types(const ModelDescription& model);
+
+std::string print_server(const std::string& version);
+std::string print_metadata(const ModelDescription& model, const std::vector<std::string>& versions);
+std::string print_error(const std::string& sentence);
+
+struct IndexRow {
+  std::string name, version, reason;
+  bool ready = false;
+};
+std::string print_index(const std::vector<IndexRow>& rows);
+// The body of an index request, which may be empty: whether ready models alone are asked for.
+Result<bool> parse_index(std::string_view body);
+// The body of a load or unload request, which may be empty. Errors: bad_usage for files and settings in it.
+Status parse_control(std::string_view body);
+
+}  // namespace sparkle::serve

@@ -1,0 +1,241 @@
+#include "serve/router.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/printable.h"
+#include "base/system/out_of_memory.h"
+
+namespace sparkle::serve {
+namespace {
+
+Reply json_reply(std::string body) {
+  Reply reply;
+  reply.body = std::move(body);
+  return reply;
+}
+Reply empty_reply() {
+  Reply reply;
+  reply.type.clear();
+  return reply;
+}
+Reply failed(Failure failure, std::string sentence) { return refusal_reply({failure, std::move(sentence)}); }
+Reply failed(const Error& error) { return refusal_reply(refusal_of(error)); }
+
+// "/v2/models/a" -> {"v2", "models", "a"}; an empty one at the end is none.
+std::vector<std::string> parts_of(const std::string& path) {
+  std::vector<std::string> parts;
+  for (size_t at = path.starts_with("/") ? 1 : 0; at < path.size() && parts.size() < 8;) {
+    const size_t end = std::min(path.find('/', at), path.size());
+    parts.push_back(path.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+struct Target {
+  enum class Kind : uint8_t { none, page, metrics, server, live, ready, model, infer, index, control };
+  Kind kind = Kind::none;
+  std::string name, version, what;  // what: "" or "ready" of a model, "load" or "unload"
+  bool posts() const { return kind == Kind::infer || kind == Kind::index || kind == Kind::control; }
+};
+
+Target target_of(const std::string& path) {
+  using Kind = Target::Kind;
+  if (path == "/") return {Kind::page, {}, {}, {}};
+  if (path == "/metrics") return {Kind::metrics, {}, {}, {}};
+  const auto parts = parts_of(path);
+  if (parts.empty() || parts[0] != "v2") return {};
+  if (parts.size() == 1) return {Kind::server, {}, {}, {}};
+  if (parts.size() == 3 && parts[1] == "health") {
+    if (parts[2] == "live") return {Kind::live, {}, {}, {}};
+    return parts[2] == "ready" ? Target{Kind::ready, {}, {}, {}} : Target{};
+  }
+  if (parts[1] == "repository") {
+    if (parts.size() == 3 && parts[2] == "index") return {Kind::index, {}, {}, {}};
+    if (parts.size() == 5 && parts[2] == "models" && (parts[4] == "load" || parts[4] == "unload"))
+      return {Kind::control, parts[3], {}, parts[4]};
+    return {};
+  }
+  if (parts[1] != "models" || parts.size() < 3) return {};
+  Target target{Kind::model, parts[2], {}, {}};
+  size_t at = 3;
+  if (parts.size() > 4 && parts[3] == "versions") target.version = parts[4], at = 5;
+  if (parts.size() == at) return target;
+  if (parts.size() > at + 1) return {};
+  if (parts[at] == "infer") target.kind = Kind::infer;
+  else if (parts[at] == "ready") target.what = parts[at];
+  else return {};
+  return target;
+}
+
+// Takes as long whatever is wrong.
+bool same_text(const std::string& a, const std::string& b) {
+  unsigned differs = a.size() != b.size();
+  for (size_t i = 0; i < a.size(); ++i)
+    differs |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i % std::max<size_t>(1, b.size())]);
+  return differs == 0;
+}
+
+Reply unknown_path(const Call& call) {
+  return failed(Failure::unknown, "There is no '" + printable(call.path) + "' here; GET / lists the models.");
+}
+
+}  // namespace
+
+int http_status(Failure failure) {
+  switch (failure) {
+    case Failure::invalid: return 400;
+    case Failure::unauthorised: return 401;
+    case Failure::forbidden: return 403;
+    case Failure::unknown: return 404;
+    case Failure::wrong_method: return 405;
+    case Failure::length_missing: return 411;
+    case Failure::too_large: return 413;
+    case Failure::encoding: return 415;
+    case Failure::queue_full: return 429;
+    case Failure::internal: return 500;
+    case Failure::unavailable: return 503;
+    case Failure::too_late: return 504;
+  }
+  return 500;
+}
+
+Reply refusal_reply(const Refusal& refusal) {
+  Reply reply;
+  reply.status = http_status(refusal.failure);
+  reply.failure = refusal.failure;
+  reply.body = print_error(refusal.message);
+  return reply;
+}
+
+bool Router::shows_token(const Call& call) const {
+  return options_.token.empty() || same_text(call.authorization, "Bearer " + options_.token);
+}
+
+std::optional<Reply> Router::refuse_early(const Call& call, uint64_t body_bytes) const {
+  const Target target = target_of(call.path);
+  // A page of some other site, open in a browser on this machine, is not who the server was started for.
+  if (!call.origin.empty() && call.origin != "http://" + call.host && call.origin != "https://" + call.host)
+    return failed(Failure::forbidden, "Pages of '" + printable(call.origin) + "' may not ask this server.");
+  if (target.kind != Target::Kind::live && target.kind != Target::Kind::ready && !shows_token(call))
+    return failed(Failure::unauthorised, "The request shows no token, or another one; send 'Authorization: Bearer TOKEN'.");
+  if (target.kind == Target::Kind::none) return unknown_path(call);
+  const bool gets = call.method == "GET" || call.method == "HEAD";
+  if (target.posts() ? call.method != "POST" : !gets) {
+    Reply reply = failed(Failure::wrong_method, "'" + printable(call.path) + "' takes " + (target.posts() ? "POST" : "GET") +
+                                                    ", not " + printable(call.method, 20) + ".");
+    reply.allow = target.posts() ? "POST" : "GET, HEAD";
+    return reply;
+  }
+  if (!call.content_encoding.empty() && call.content_encoding != "identity")
+    return failed(Failure::encoding, "Compressed requests ('" + printable(call.content_encoding, 40) +
+                                         "') are not taken; send the body as it is.");
+  if (body_bytes > options_.most_bytes)
+    return failed(Failure::too_large, "The request has " + std::to_string(body_bytes) + " bytes, more than the " +
+                                          std::to_string(options_.most_bytes) + " that --max-request-bytes allows.");
+  if (target.kind != Target::Kind::infer) return {};
+  const auto found = repository_.find(target.name, target.version);
+  Reply reply;
+  if (const auto* refusal = std::get_if<Refusal>(&found)) {
+    reply = refusal_reply(*refusal);
+  } else {
+    const Model& model = *std::get<std::shared_ptr<Model>>(found);
+    if (!model.batcher->full()) return {};
+    model.metrics->failure(Failure::queue_full);
+    reply = failed(Failure::queue_full, "The queue of model '" + printable(target.name) + "' is full; ask again later.");
+    reply.model = target.name, reply.version = model.description.version;
+  }
+  return reply;
+}
+
+Reply Router::answer(const Call& call, const std::string& body) const {
+  const Target target = target_of(call.path);
+  using Kind = Target::Kind;
+  switch (target.kind) {
+    case Kind::page: {
+      Reply reply = json_reply(status_page(options_.version, repository_));
+      reply.type = "text/html; charset=utf-8";
+      return reply;
+    }
+    case Kind::metrics: return answer_metrics(call);
+    case Kind::server: return json_reply(print_server(options_.version));
+    case Kind::live: return empty_reply();
+    case Kind::ready: return stopping_ ? failed(Failure::unavailable, "The server is stopping.") : empty_reply();
+    case Kind::model: return about_model(target.name, target.version, target.what);
+    case Kind::infer: return infer(call, target.name, target.version, body);
+    case Kind::index: {
+      const auto ready = parse_index(body);
+      if (!ready.ok()) return failed(ready.error());
+      std::vector<IndexRow> rows = repository_.index();
+      if (*ready) std::erase_if(rows, [](const IndexRow& row) { return !row.ready; });
+      return json_reply(print_index(rows));
+    }
+    case Kind::control: return control(target.name, target.what, body);
+    case Kind::none: break;
+  }
+  return unknown_path(call);
+}
+
+Reply Router::answer_metrics(const Call& call) const {
+  if (call.path != "/metrics") return unknown_path(call);
+  if (!shows_token(call)) return failed(Failure::unauthorised, "The request shows no token, or another one.");
+  Reply reply = json_reply(print_metrics(repository_.metrics()));
+  reply.type = "text/plain; version=0.0.4; charset=utf-8";
+  return reply;
+}
+
+Reply Router::about_model(const std::string& name, const std::string& version, const std::string& what) const {
+  const auto found = repository_.find(name, version);
+  if (const auto* refusal = std::get_if<Refusal>(&found)) return refusal_reply(*refusal);
+  if (what == "ready") return empty_reply();
+  return json_reply(print_metadata(std::get<std::shared_ptr<Model>>(found)->description, repository_.versions(name)));
+}
+
+Reply Router::control(const std::string& name, const std::string& what, const std::string& body) const {
+  if (const Status read = parse_control(body); !read.ok()) return failed(read.error());
+  const auto refused = what == "load" ? repository_.load(name) : repository_.unload(name);
+  return refused ? refusal_reply(*refused) : empty_reply();
+}
+
+Reply Router::infer(const Call& call, const std::string& name, const std::string& version, const std::string& body) const {
+  const auto begin = Clock::now();
+  const auto found = repository_.find(name, version);
+  if (const auto* refusal = std::get_if<Refusal>(&found)) return refusal_reply(*refusal);
+  const Model& model = *std::get<std::shared_ptr<Model>>(found);
+  const auto reply_as = [&](Reply reply) {
+    reply.model = name, reply.version = model.description.version;
+    if (reply.failure) {
+      model.metrics->failure(*reply.failure);
+    } else {
+      ++model.metrics->answered;
+      model.metrics->latency.add(std::chrono::duration<double>(Clock::now() - begin).count());
+    }
+    return reply;
+  };
+  std::optional<size_t> json_bytes;
+  if (call.json_bytes) {
+    const std::string& text = *call.json_bytes;
+    size_t value = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (read.ec != std::errc() || read.ptr != text.data() + text.size())
+      return reply_as(
+          failed(Failure::invalid, "Inference-Header-Content-Length is '" + printable(text, 40) + "', no number of bytes."));
+    json_bytes = value;
+  }
+  auto request = parse_infer(model.description, body, json_bytes);
+  if (!request.ok()) return reply_as(failed(request.error()));
+  auto deadline = Clock::time_point::max();
+  if (options_.timeout.count() > 0) deadline = begin + options_.timeout;
+  if (request->timeout_us > 0) deadline = std::min(deadline, begin + std::chrono::microseconds(request->timeout_us));
+  const Outcome outcome = model.batcher->run(std::move(request->inputs), deadline);
+  if (outcome.refused) return reply_as(refusal_reply(*outcome.refused));
+  auto answer = guard_memory("Writing the answer", [&] { return print_infer(model.description, *request, outcome.outputs); });
+  if (!answer.ok()) return reply_as(failed(answer.error()));
+  Reply reply = json_reply(std::move(answer->body));
+  reply.json_bytes = answer->json_bytes;
+  if (reply.json_bytes) reply.type = "application/octet-stream";
+  return reply_as(std::move(reply));
+}
+
+}  // namespace sparkle::serve

@@ -1,0 +1,64 @@
+// The endpoints of the protocol over HTTP, without a socket: a call becomes a reply.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+
+#include "serve/repository.h"
+
+namespace sparkle::serve {
+
+struct RouterOptions {
+  std::string version;                       // of the program
+  std::string token;                         // that each call but health shows; empty: none
+  std::chrono::milliseconds timeout{0};      // of a request; 0: none
+  uint64_t most_bytes = uint64_t{64} << 20;  // of a request's body
+};
+
+// What of a request's head matters.
+struct Call {
+  std::string method, path;
+  std::string authorization, origin, host, content_encoding;
+  std::optional<std::string> json_bytes;  // Inference-Header-Content-Length
+};
+
+struct Reply {
+  int status = 200;
+  std::string type = "application/json", body;
+  std::optional<size_t> json_bytes;  // where binary tensors follow them
+  std::string allow;                 // methods that the path takes, where it was another
+  std::string model, version;        // for the log
+  std::optional<Failure> failure;
+};
+
+int http_status(Failure failure);
+Reply refusal_reply(const Refusal& refusal);
+
+class Router {
+ public:
+  Router(Repository& repository, RouterOptions options) : repository_(repository), options_(std::move(options)) {}
+
+  // What is refused by its head alone, before its body is read.
+  std::optional<Reply> refuse_early(const Call& call, uint64_t body_bytes) const;
+  Reply answer(const Call& call, const std::string& body) const;
+  // GET /metrics alone, for a port of its own.
+  Reply answer_metrics(const Call& call) const;
+  // From here on it is not ready.
+  void stop() { stopping_ = true; }
+
+ private:
+  bool shows_token(const Call& call) const;
+  Reply infer(const Call& call, const std::string& name, const std::string& version, const std::string& body) const;
+  Reply about_model(const std::string& name, const std::string& version, const std::string& what) const;
+  Reply control(const std::string& name, const std::string& what, const std::string& body) const;
+
+  Repository& repository_;
+  const RouterOptions options_;
+  std::atomic<bool> stopping_{false};
+};
+
+// The page at /: models, their requests and latencies.
+std::string status_page(const std::string& version, const Repository& repository);
+
+}  // namespace sparkle::serve

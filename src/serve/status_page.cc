@@ -1,0 +1,67 @@
+// One page of HTML without links or scripts; every name on it is escaped.
+#include <cmath>
+#include <cstdio>
+
+#include "report/page/page.h"
+#include "serve/datatypes.h"
+#include "serve/router.h"
+
+namespace sparkle::serve {
+namespace {
+
+constexpr const char* kHead = R"(<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="10"><title>sparkle serve</title>
+<style>
+:root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
+body { max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8884; vertical-align: top; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+</style></head><body>
+)";
+
+std::string tensors_text(const std::vector<SessionInput>& tensors) {
+  std::string text;
+  for (const SessionInput& t : tensors) {
+    text += (text.empty() ? "" : ", ") + t.name + " " + std::string(protocol_name(t.dtype)) + " [";
+    for (int a = 0; a < t.shape.size(); ++a) text += (a ? "," : "") + std::to_string(t.shape[a]);
+    text += t.rank_known ? "]" : "...]";
+  }
+  return text;
+}
+
+std::string milliseconds(double seconds) {
+  if (std::isinf(seconds)) return "&gt; 10000";
+  char text[40];
+  std::snprintf(text, sizeof text, "%.3g", seconds * 1e3);
+  return text;
+}
+
+std::string cell(const std::string& html, bool number = false) {
+  return (number ? "<td class=\"n\">" : "<td>") + html + "</td>";
+}
+
+}  // namespace
+
+std::string status_page(const std::string& version, const Repository& repository) {
+  std::string html = kHead;
+  html += "<h1>sparkle serve " + escaped(version) +
+          "</h1>\n<table><tr><th>model</th><th>version</th><th>inputs</th><th>outputs</th>"
+          "<th class=\"n\">answered</th><th class=\"n\">failed</th><th class=\"n\">waiting</th><th class=\"n\">mean, ms</th>"
+          "<th class=\"n\">half below, ms</th><th class=\"n\">99 % below, ms</th></tr>\n";
+  for (const auto& model : repository.loaded()) {
+    const ModelDescription& d = model->description;
+    const auto counts = model->metrics->latency.counts();
+    const double mean = counts.count > 0 ? counts.seconds / static_cast<double>(counts.count) : 0;
+    html += "<tr>" + cell(escaped(d.name)) + cell(escaped(d.version)) + cell(escaped(tensors_text(d.inputs))) +
+            cell(escaped(tensors_text(d.outputs))) + cell(std::to_string(model->metrics->answered), true) +
+            cell(std::to_string(model->metrics->failures()), true) + cell(std::to_string(model->batcher->waiting()), true) +
+            cell(milliseconds(mean), true) + cell(milliseconds(counts.quantile(0.5)), true) +
+            cell(milliseconds(counts.quantile(0.99)), true) + "</tr>\n";
+  }
+  return html +
+         "</table>\n<p>Counts for Prometheus: <code>/metrics</code>. Endpoints of the Open Inference Protocol: "
+         "<code>/v2</code>.</p></body></html>\n";
+}
+
+}  // namespace sparkle::serve

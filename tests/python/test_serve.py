@@ -1,0 +1,157 @@
+"""`sparkle serve` as tritonclient[http] talks to it: health, metadata, inference, model control. Numbers come
+by way of JSON and of binary tensors alike."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, save
+
+http = pytest.importorskip("tritonclient.http", reason="tritonclient[http] is not installed")
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = str(ROOT / "build" / "release")
+COMMAND = os.environ.get("SPARKLE_COMMAND") or shutil.which("sparkle", path=BUILD) or shutil.which("sparkle")
+
+
+def relu_sum(path, dtype=TensorProto.FLOAT):
+    """y = relu(a) + b over rows that are open."""
+    tensors = [helper.make_tensor_value_info(n, dtype, ["N", 3]) for n in ("a", "b", "y")]
+    nodes = [helper.make_node("Relu", ["a"], ["r"]), helper.make_node("Add", ["r", "b"], ["y"])]
+    model = helper.make_model(helper.make_graph(nodes, "g", tensors[:2], tensors[2:]),
+                              opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    save(model, path)
+
+
+class Server:
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen([COMMAND, "serve", *map(str, arguments), "--http-port", "0", "--metrics-port", "0"],
+                                        stdout=subprocess.PIPE, text=True)
+        for line in self.process.stdout:
+            if found := re.match(r"http     http://(\S+)", line):
+                self.address = found[1]
+                return
+        raise RuntimeError(f"the server ended with status {self.process.wait()}")
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        assert self.process.wait(60) == 0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    if COMMAND is None:
+        pytest.skip("there is no build/release/sparkle and no sparkle in PATH")
+    if "no 'serve'" in subprocess.run([COMMAND, "serve", "x"], capture_output=True, text=True).stderr:
+        pytest.skip("this build has no 'serve'")
+    folder = tmp_path_factory.mktemp("repository")
+    for version in (1, 2):
+        (folder / "sum" / str(version)).mkdir(parents=True)
+        relu_sum(folder / "sum" / str(version) / "model.onnx")
+    relu_sum(folder / "narrow.onnx", TensorProto.FLOAT16)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(folder):
+    server = Server(folder, "--max-batch", 8, "--batch-delay-us", 500)
+    with http.InferenceServerClient(server.address, concurrency=4) as client:
+        yield client
+    server.end()
+
+
+def inputs(a, b, binary, dtype="FP32"):
+    given = [http.InferInput("a", a.shape, dtype), http.InferInput("b", b.shape, dtype)]
+    given[0].set_data_from_numpy(a, binary_data=binary)
+    given[1].set_data_from_numpy(b, binary_data=binary)
+    return given
+
+
+def values(seed, rows=2, dtype=np.float32):
+    random = np.random.default_rng(seed)
+    return random.standard_normal((rows, 3)).astype(dtype), random.standard_normal((rows, 3)).astype(dtype)
+
+
+def test_health_and_metadata(client):
+    assert client.is_server_live() and client.is_server_ready()
+    assert client.is_model_ready("sum") and client.is_model_ready("sum", "1")
+    assert not client.is_model_ready("other") and not client.is_model_ready("sum", "3")
+    assert client.get_server_metadata()["name"] == "sparkle"
+    about = client.get_model_metadata("sum")
+    assert about["versions"] == ["1", "2"]
+    assert about["inputs"] == [{"name": n, "datatype": "FP32", "shape": [-1, 3]} for n in "ab"]
+
+
+@pytest.mark.parametrize("binary_in", [False, True])
+@pytest.mark.parametrize("binary_out", [False, True])
+def test_infer(client, binary_in, binary_out):
+    a, b = values(1)
+    outputs = [http.InferRequestedOutput("y", binary_data=binary_out)]
+    answer = client.infer("sum", inputs(a, b, binary_in), outputs=outputs, request_id="seven")
+    np.testing.assert_array_equal(answer.as_numpy("y"), np.maximum(a, 0) + b)
+    assert answer.get_response()["id"] == "seven" and answer.get_response()["model_version"] == "2"
+    first = client.infer("sum", inputs(a, b, True), model_version="1")
+    np.testing.assert_array_equal(first.as_numpy("y"), np.maximum(a, 0) + b)
+
+
+def test_16_bit_floats(client):
+    a, b = values(2, dtype=np.float16)
+    got = client.infer("narrow", inputs(a, b, True, "FP16")).as_numpy("y")
+    assert got.dtype == np.float16
+    np.testing.assert_allclose(got, np.maximum(a, 0) + b, rtol=2e-3, atol=1e-6)
+
+
+def test_async_infer(client):
+    given = [values(seed, 1 + seed % 3) for seed in range(40)]
+    under_way = [client.async_infer("sum", inputs(a, b, True)) for a, b in given]
+    for (a, b), request in zip(given, under_way):
+        np.testing.assert_array_equal(request.get_result().as_numpy("y"), np.maximum(a, 0) + b)
+
+
+def test_errors_are_sentences(client):
+    a, b = values(3)
+    with pytest.raises(http.InferenceServerException, match="is FP32 in the model, 'FP64' was given"):
+        client.infer("sum", inputs(a.astype(np.float64), b.astype(np.float64), True, "FP64"))
+    with pytest.raises(http.InferenceServerException, match=r"has shape \[-1,3\] in the model, \[2,2\] was given"):
+        client.infer("sum", inputs(a[:, :2].copy(), b, True))
+    with pytest.raises(http.InferenceServerException, match="Input 'b' is missing"):
+        client.infer("sum", inputs(a, b, True)[:1])
+    with pytest.raises(http.InferenceServerException, match="no model 'other'"):
+        client.infer("other", inputs(a, b, True))
+    with pytest.raises(http.InferenceServerException, match="Compressed requests"):
+        client.infer("sum", inputs(a, b, True), request_compression_algorithm="gzip")
+    with pytest.raises(http.InferenceServerException, match="Sequences are not supported"):
+        client.infer("sum", inputs(a, b, True), sequence_id=3)
+    with pytest.raises(http.InferenceServerException, match="\"classification\" is not supported"):
+        client.infer("sum", inputs(a, b, True), outputs=[http.InferRequestedOutput("y", class_count=2)])
+    answer = client.infer("sum", inputs(a, b, True), response_compression_algorithm="gzip")  # comes as it is
+    np.testing.assert_array_equal(answer.as_numpy("y"), np.maximum(a, 0) + b)
+
+
+def test_model_control(client, folder):
+    client.unload_model("narrow")
+    assert not client.is_model_ready("narrow") and client.is_model_ready("sum")
+    states = {(row["name"], row["version"]): row["state"] for row in client.get_model_repository_index()}
+    assert states == {("narrow", "1"): "UNAVAILABLE", ("sum", "1"): "READY", ("sum", "2"): "READY"}
+    client.load_model("narrow")
+    assert client.is_model_ready("narrow")
+    relu_sum(folder / "late.onnx")
+    client.load_model("late")
+    a, b = values(4)
+    np.testing.assert_array_equal(client.infer("late", inputs(a, b, False)).as_numpy("y"), np.maximum(a, 0) + b)
+    with pytest.raises(http.InferenceServerException, match="no model 'never'"):
+        client.load_model("never")
+
+
+def test_token(folder):
+    server = Server(folder / "narrow.onnx", "--token", "word")
+    with http.InferenceServerClient(server.address) as client:
+        assert client.is_server_live()
+        with pytest.raises(http.InferenceServerException, match="shows no token"):
+            client.get_model_metadata("narrow")
+        assert client.get_model_metadata("narrow", headers={"Authorization": "Bearer word"})["name"] == "narrow"
+    server.end()
