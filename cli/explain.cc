@@ -26,19 +26,19 @@ struct ExplainArguments {
   std::string stored;  // the type of the tensors of --conv; empty: f32
   std::vector<std::string> shapes;
   ExplainOptions explain;
-  bool plan_text = false, levels = false;
+  bool plan_text = false, levels = false, planes = false;
   std::string source;  // what a GPU is given for the steps whose name contains this
 };
 
 // A plan of one step for a convolution with what `bench --conv` and `tune --conv` put behind it.
-Result<Plan> plan_of_conv(const std::string& text, const std::string& stored, const Device& device,
+Result<Plan> plan_of_conv(const std::string& text, const std::string& stored, bool planes, const Device& device,
                           const PlanOptions& options) {
   SPARKLE_CHECK(check_forced(options));
   SPARKLE_TRY(listed, listed_problems({{}, {}, {text}, {}, true}));
   Problem& problem = listed[0].problem;
   if (!stored.empty()) problem.dtype = stored;
   SPARKLE_CHECK(check_type(problem, device));
-  auto choice = choose(call_of(problem, device), device, options);
+  auto choice = choose(call_of(problem, device, planes), device, options);
   if (!choice.ok()) return choice.take_error();
   SPARKLE_CHECK(check_as_forced(*choice, short_name(problem), options));
   Plan plan;
@@ -86,7 +86,7 @@ Result<Plan> plan_of(const ExplainArguments& a, const CompiledModel* compiled, G
                      const CommonOptions& common) {
   SPARKLE_TRY(session, session_options(common, device));
   const PlanOptions options = session.plan();
-  SPARKLE_TRY(plan, !a.conv.empty() ? plan_of_conv(a.conv, a.stored, device, options)
+  SPARKLE_TRY(plan, !a.conv.empty() ? plan_of_conv(a.conv, a.stored, a.planes, device, options)
                     : compiled      ? plan_of_compiled(*compiled, device, session, a.shapes)
                                     : plan_of_graph(std::move(graph), a, device, options));
   SPARKLE_CHECK(check_fallback(plan, common));
@@ -140,6 +140,8 @@ int explain_command(const ExplainArguments& a) {
     return fail({Reason::bad_usage, "Give either a model or --conv; see 'sparkle explain --help'."});
   if (a.plan_text && !a.conv.empty())
     return fail({Reason::bad_usage, "--plan prints the plan of a model; for a convolution alone there is --candidates."});
+  if (a.planes && a.conv.empty())
+    return fail({Reason::bad_usage, "--planes is for --conv; the tensors of a model lie as its plan says."});
   if (a.levels && (a.plan_text || a.explain.candidates))
     return fail({Reason::bad_usage, "--levels is a page of its own: leave out --plan and --candidates."});
   if (!a.source.empty() && (a.plan_text || a.levels || a.common.json || a.explain.candidates))
@@ -175,6 +177,7 @@ void add_explain(CLI::App& app, Chosen& chosen) {
   add_common(*command, a->common, Machines::described);
   command->add_option("model", a->model, "ONNX file, or a file of 'sparkle compile'");
   command->add_option("--conv", a->conv, "a convolution: ic64ih56oc64oh56kh3ph1");
+  command->add_flag("--planes", a->planes, "the convolution's tensors lie plane by plane (NCHW), not channels last");
   command->add_option("--shape", a->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
   command->add_option("--step", a->explain.step, "only steps whose name contains this");
   command->add_option(

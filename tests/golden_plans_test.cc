@@ -212,7 +212,18 @@ void cast_tensors(Graph& graph) {
   }
 }
 
+// The convolutions of a LeNet for pictures of 86x86 pixels, ten thousand at a time, each between planes.
+Graph few_channels() {
+  testing::GraphBuilder b;
+  b.graph.name = "few_channels";
+  const TensorId first = b.input({10000, 1, 86, 86}), second = b.input({10000, 4, 40, 40});
+  b.graph.outputs = {b.op("Conv", ConvOp{}, {first, b.weights({4, 1, 7, 7}, 0.1f)}),
+                     b.op("Conv", ConvOp{}, {second, b.weights({16, 4, 7, 7}, 0.1f)})};
+  return b.graph;
+}
+
 Result<Graph> network(const std::string& name) {
+  if (name == "few_channels") return testing::ready(few_channels());
   if (name == "halves") return testing::ready(narrow_block("halves", DType::f16));
   if (name == "bfloats") return testing::ready(narrow_block("bfloats", DType::bf16));
   if (name == "bytes") return testing::ready(bytes());
@@ -362,6 +373,7 @@ TEST(GoldenPlans, OfCudaAreWhatIsStored) {
   for (const char* device : kCuda) {
     expect_plan("resnet50", as_measured(with_kernels(device)), std::string(device) + "-cuda-measured");
     expect_plan("resnet50", with_kernels(device), std::string(device) + "-cuda-rough", 1e-3);
+    expect_plan("few_channels", with_kernels(device), std::string(device) + "-cuda-rough", 1e-3);
   }
 }
 

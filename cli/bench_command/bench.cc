@@ -23,7 +23,7 @@ Status check_combination(const BenchArguments& a) {
   if (!a.model.model.empty()) {
     SPARKLE_CHECK(refuse_options(c,
                                  {"--layers", "--conv", "--gemm", "--filter", "--ladder", "--ablate", "--against",
-                                  "--crossover", "--rounds", "--round-ms", "--batches", "--seed"},
+                                  "--crossover", "--planes", "--rounds", "--round-ms", "--batches", "--seed"},
                                  "measures layers and does not go with --model"));
     if (!a.model.inputs.empty())
       SPARKLE_CHECK(refuse_options(c, {"--shape"}, "is for random values; the given inputs have shapes"));
@@ -37,6 +37,9 @@ Status check_combination(const BenchArguments& a) {
   SPARKLE_CHECK(
       refuse_options(c, {"--fallback"}, "is for the steps of a model and needs --model; rows of layers name kernels"));
   if (a.layer.layers.empty()) SPARKLE_CHECK(refuse_options(c, {"--filter"}, "picks layers of a list and needs --layers"));
+  if (a.layer.options.planes)
+    SPARKLE_CHECK(refuse_options(c, {"--gemm", "--ablate", "--against", "--crossover", "--batches"},
+                                 "does not go with --planes, which is for convolutions alone and the optimisation steps"));
   if (a.layer.crossover)
     SPARKLE_CHECK(refuse_options(c, {"--ladder", "--ablate", "--against", "--algorithm", "--variant", "--output"},
                                  "does not go with --crossover, which compares algorithms and prints"));
@@ -80,6 +83,8 @@ void add_bench(CLI::App& app, Chosen& chosen) {
   command->add_option("--filter", a->layer.filters, "only layers of the list with this in their names");
   command->add_option("--conv", a->layer.convs, "a convolution: ic64ih56oc64oh56kh3ph1");
   command->add_option("--gemm", a->layer.gemms, "a matrix product m x n x k of two changing operands: 64x12544x147");
+  command->add_flag("--planes", a->layer.options.planes,
+                    "convolutions of tensors that lie plane by plane (NCHW), not channels last");
   command->add_flag("--ladder", a->layer.ladder, "the optimisation steps one after another");
   command->add_flag("--ablate", a->layer.ablate, "one pattern off at a time: tile, block (CPUs), vectorise, pipeline, fuse");
   command->add_flag(

@@ -69,7 +69,8 @@ int bench_alone(const CommonOptions& common, LayerBench bench, const std::vector
                    (bench.stored.empty()    ? "; fp32"
                     : bench.stored == "f16" ? "; fp16"
                                             : "; bf16") +
-                   ", NHWC, weights packed before, bias and ReLU fused\n" + bench_table_heading());
+                   (bench.options.planes ? ", NCHW" : ", NHWC") + ", weights packed before, bias and ReLU fused\n" +
+                   bench_table_heading());
   std::vector<BenchRow> rows;
   nlohmann::json failed = nlohmann::json::array();
   Progress progress("layers", static_cast<int64_t>(problems.size()), !common.json);
@@ -185,7 +186,7 @@ int bench_steps(const CommonOptions& common, const LayerBench& bench, const std:
   for (const NamedProblem& p : problems) {
     LayerBenchOptions options = options_for(bench, p.problem);
     options.plan = session->plan();
-    auto steps = optimisation_steps_on(*all->backend, p.problem, options.plan);
+    auto steps = optimisation_steps_on(*all->backend, p.problem, options.plan, options.planes);
     if (!steps.ok()) return fail(steps.error());
     show(common, steps_heading(title_of(p.problem, *all), device, false));
     double before = 0;

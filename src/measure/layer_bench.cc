@@ -16,7 +16,7 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choic
   LayerMeasurement m;
   m.problem = problem;
   m.choice = std::move(choice);
-  const AnchorCall call = call_of(problem, backend.device());
+  const AnchorCall call = call_of(problem, backend.device(), options.planes);
   SPARKLE_TRY(own, CheckedLayer::make(backend, call, m.choice, options));
   PreparedLayer* const layer = &own.layer();
   const double first = own.first_seconds();
@@ -150,7 +150,7 @@ Result<Choice> choose_layer(Backend& backend, const Problem& problem, const Laye
   const Device& device = backend.device();
   SPARKLE_CHECK(check_type(problem, device));
   SPARKLE_CHECK(check_forced(options.plan));
-  AnchorCall call = call_of(problem, device);
+  AnchorCall call = call_of(problem, device, options.planes);
   if (!options.constant_weights) call.fit.reset();
   SPARKLE_TRY(choice, plan_layer(backend, call, options.plan));
   SPARKLE_CHECK(check_as_forced(choice, short_name(problem), options.plan));

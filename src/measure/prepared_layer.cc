@@ -89,8 +89,12 @@ AnchorCall call_of(const Problem& problem) {
   return {problem, operands.inputs, operands.output, WeightFit{Fit::rounded, Fit::rounded}};
 }
 
-AnchorCall call_of(const Problem& problem, const Device& device) {
+AnchorCall call_of(const Problem& problem, const Device& device, bool planes) {
   AnchorCall call = call_of(problem);
+  if (planes && problem.kind != ProblemKind::matmul) {
+    for (TensorDesc& operand : call.inputs) operand.layout = row_major(operand.shape);
+    call.output.layout = row_major(call.output.shape);
+  }
   const DType type = stored_type(problem, device);
   for (TensorDesc& operand : call.inputs) operand.dtype = type;
   call.output.dtype = type;

@@ -15,13 +15,14 @@ struct LayerBenchOptions {
   bool verify = true;
   PlanOptions plan;
   uint64_t seed = 0;             // all values and what is looked at come of it; 0: another one in each process
+  bool planes = false;           // feature maps lie plane by plane (NCHW) instead of channels last
   bool constant_weights = true;  // false: the second operand changes, so packing it is part of the work
 };
 
 // With constant weights that fit no type of 16 bits exactly, as random ones do; all operands f32.
 AnchorCall call_of(const Problem& problem);
-// As the device takes it: operands of an f16 problem are f16 where it stores that.
-AnchorCall call_of(const Problem& problem, const Device& device);
+// As the device takes it: operands of an f16 problem are f16 where it stores that; `planes`: maps lie plane by plane.
+AnchorCall call_of(const Problem& problem, const Device& device, bool planes = false);
 // Errors: type_not_served where the device would compute the layer in another type than it names.
 Status check_type(const Problem& problem, const Device& device);
 

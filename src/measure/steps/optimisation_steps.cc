@@ -57,9 +57,9 @@ Status add_gpu_steps(std::vector<OptimisationStep>& steps, const AnchorCall& cal
 }  // namespace
 
 Result<std::vector<OptimisationStep>> optimisation_steps_of(const Problem& problem, const Device& device,
-                                                            const PlanOptions& options) {
+                                                            const PlanOptions& options, bool planes) {
   SPARKLE_CHECK(check_type(problem, device));
-  const AnchorCall call = call_of(problem, device);
+  const AnchorCall call = call_of(problem, device, planes);
   std::vector<OptimisationStep> steps;
   SPARKLE_CHECK(device.has_workgroups() ? add_gpu_steps(steps, call, device, options)
                                         : add_cpu_steps(steps, call, device, options));
@@ -93,8 +93,8 @@ static Status try_steps(Backend& backend, const std::vector<OptimisationStep>& s
 }
 
 Result<std::vector<OptimisationStep>> optimisation_steps_on(Backend& backend, const Problem& problem,
-                                                            const PlanOptions& options) {
-  return plan_until_usable([&] { return optimisation_steps_of(problem, backend.device(), options); },
+                                                            const PlanOptions& options, bool planes) {
+  return plan_until_usable([&] { return optimisation_steps_of(problem, backend.device(), options, planes); },
                            [&](const auto& steps) { return try_steps(backend, steps); });
 }
 

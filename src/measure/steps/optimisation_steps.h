@@ -15,12 +15,12 @@ struct OptimisationStep {
   std::string absent;  // why this problem has no such step; empty: it has
 };
 
-// Errors: no_kernel where the planner itself finds no candidate.
+// `planes`: feature maps lie plane by plane. Errors: no_kernel where the planner itself finds no candidate.
 Result<std::vector<OptimisationStep>> optimisation_steps_of(const Problem& problem, const Device& device,
-                                                            const PlanOptions& options);
+                                                            const PlanOptions& options, bool planes = false);
 // The same with their kernels tried: what failed on this driver is absent, the planner's choice is the next best.
 Result<std::vector<OptimisationStep>> optimisation_steps_on(Backend& backend, const Problem& problem,
-                                                            const PlanOptions& options);
+                                                            const PlanOptions& options, bool planes = false);
 // The first is the planner's implicit GEMM with everything on; on GPUs the one by tiles in shared memory.
 Result<std::vector<OptimisationStep>> ablation_of(const Problem& problem, const Device& device, const PlanOptions& options);
 Result<std::vector<OptimisationStep>> ablation_on(Backend& backend, const Problem& problem, const PlanOptions& options);

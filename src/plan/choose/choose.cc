@@ -234,7 +234,8 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
       continue;
     }
     choice.error = algorithm.error_of(call);
-    if (supported && choice.error == 0 && (plain_seconds == 0 || choice.cost.seconds < plain_seconds))
+    const bool runs = supported && !choice.without_kernel;
+    if (runs && choice.error == 0 && (plain_seconds == 0 || choice.cost.seconds < plain_seconds))
       plain_seconds = choice.cost.seconds;
     // A measurement outranks every prediction. Larger errors must be worth it.
     const double worth = best && !forced && choice.error > best->error ? kWorth : 1;

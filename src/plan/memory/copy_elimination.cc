@@ -9,6 +9,7 @@ namespace {
 // Only these kernels' predictions know what planes cost them.
 constexpr std::string_view kReadsPlanes = "direct";
 constexpr std::string_view kPoolsPlanes = "planes";
+constexpr std::string_view kConvolvesPlanes = "few";  // planes in and out
 constexpr int64_t kFewChannels = 4;
 
 // The one step that reads each buffer, which nothing else touches after it was written; -1 where there is none.
@@ -72,6 +73,40 @@ void pool_planes(const Draft& draft, const std::vector<int>& readers,
   }
 }
 
+// A convolution between tensors that lie plane by plane works on these where that costs less than with the copies around it.
+void convolve_planes(const Draft& draft, const std::vector<int>& readers,
+                     const std::function<Result<Choice>(const DraftStep&)>& choice_of, std::vector<ChosenStep>& steps) {
+  const auto buffer_of = [&](int value) { return static_cast<size_t>(draft.values[static_cast<size_t>(value)].buffer); };
+  std::vector<int> copied(draft.buffers.size(), -1);  // the copy that wrote each buffer
+  for (size_t i = 0; i < steps.size(); ++i)
+    if (copy_of(draft, steps, i)) copied[buffer_of(draft.steps[i].outputs[0])] = static_cast<int>(i);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    DraftStep step = draft.steps[i];
+    const auto* problem = std::get_if<Problem>(&step.work);
+    if (steps[i].dropped || steps[i].block || !problem || problem->kind != ProblemKind::conv) continue;
+    const int x = step.inputs[0], y = step.outputs[0],
+              before = readers[buffer_of(x)] == static_cast<int>(i) ? copied[buffer_of(x)] : -1, after = readers[buffer_of(y)];
+    double seconds = steps[i].choice.cost.seconds;
+    if (before >= 0) {
+      step.inputs[0] = draft.steps[static_cast<size_t>(before)].inputs[0];
+      seconds += steps[static_cast<size_t>(before)].choice.cost.seconds;
+    }
+    if (after < 0 || !copy_of(draft, steps, static_cast<size_t>(after))) continue;
+    step.outputs[0] = draft.steps[static_cast<size_t>(after)].outputs[0];
+    seconds += steps[static_cast<size_t>(after)].choice.cost.seconds;
+    const TensorDesc &from = draft.desc(step.inputs[0]), &to = draft.desc(step.outputs[0]);
+    if (from.shape != draft.desc(x).shape || to.shape != draft.desc(y).shape) continue;
+    if (!columns_innermost(from) || !columns_innermost(to)) continue;
+    auto found = choice_of(step);
+    if (!found.ok() || variant_of(found->schedules[0]) != kConvolvesPlanes) continue;
+    if ((steps[i].choice.tuned && !found->tuned) || found->cost.seconds >= seconds) continue;
+    steps[i].choice = std::move(*found);
+    steps[i].block = std::move(step);
+    if (before >= 0) steps[static_cast<size_t>(before)].dropped = true;
+    steps[static_cast<size_t>(after)].dropped = true;
+  }
+}
+
 }  // namespace
 
 void eliminate_copies(const Draft& draft, const std::function<Result<Choice>(const DraftStep&)>& choice_of,
@@ -98,6 +133,7 @@ void eliminate_copies(const Draft& draft, const std::function<Result<Choice>(con
     steps[i].dropped = true;
   }
   pool_planes(draft, readers, choice_of, steps);
+  convolve_planes(draft, readers, choice_of, steps);
 }
 
 }  // namespace sparkle

@@ -68,5 +68,27 @@ TEST(CopyElimination, PoolsBetweenPlanesWorkOnThese) {
   EXPECT_EQ(steps.substr(steps.size() - 10), " pool copy");
 }
 
+// Of few channels in fp16, on a GPU whose kernels read and write planes.
+TEST(CopyElimination, ConvolutionsBetweenPlanesWorkOnThese) {
+  Device gpu = testing::device_named("h200");
+  gpu.by_roofs = false;
+  const auto steps = [&](int64_t c, int64_t k, double accuracy) {
+    Net net;
+    auto graph = testing::ready(net.done(net.conv(net.input({256, c, 64, 64}), c, k)));
+    EXPECT_TRUE(graph.ok());
+    PlanOptions options;
+    options.accuracy = accuracy;
+    const auto plan = make_plan(*graph, gpu, options);
+    EXPECT_TRUE(plan.ok());
+    std::string text;
+    for (const PlanStep& step : plan->steps) text += variant_of(step.schedule) + " ";
+    return text;
+  };
+  EXPECT_EQ(steps(4, 8, 1e-3), "few ");
+  EXPECT_EQ(steps(1, 8, 1e-3), "few ");
+  EXPECT_NE(steps(4, 8, 1e-5).find("units"), std::string::npos);
+  EXPECT_EQ(steps(64, 8, 1e-3).find("few"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace sparkle
