@@ -121,6 +121,8 @@ int serve_command(const ServeArguments& a) {
   serve::RouterOptions routing;
   routing.version = SPARKLE_VERSION, routing.token = a.token;
   routing.timeout = std::chrono::milliseconds(a.timeout_ms), routing.most_bytes = static_cast<uint64_t>(*most_bytes);
+  const bool here_alone = a.host == "127.0.0.1" || a.host == "::1" || a.host == "localhost";
+  routing.local_names = here_alone && a.token.empty();
   serve::Router router(models, routing);
 
   serve::HttpOptions http_options;
@@ -142,7 +144,7 @@ int serve_command(const ServeArguments& a) {
     if (!bound.ok()) return fail(bound.error());
     metrics_port = *bound;
   }
-  if (a.token.empty() && a.host != "127.0.0.1" && a.host != "::1" && a.host != "localhost")
+  if (a.token.empty() && !here_alone)
     print_note("Whoever reaches '" + a.host + "' may use and unload the models; --token asks for a word of who does.");
 
   if (::pipe(signal_pipe) != 0) return fail({Reason::internal, "The system gives no pipe."});

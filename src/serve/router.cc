@@ -77,6 +77,13 @@ bool same_text(const std::string& a, const std::string& b) {
   return differs == 0;
 }
 
+// Whether a call came by a name that can be no other machine's: a page whose name its owner has turned to this machine would
+// otherwise pass for one of the server's own.
+bool is_local_name(std::string host) {
+  if (const size_t port = host.rfind(':'); port != host.npos && host.find(']', port) == host.npos) host.resize(port);
+  return host.empty() || host == "localhost" || host == "127.0.0.1" || host == "[::1]";
+}
+
 Reply unknown_path(const Call& call) {
   return failed(Failure::unknown, "There is no '" + printable(call.path) + "' here; GET / lists the models.");
 }
@@ -118,6 +125,10 @@ std::optional<Reply> Router::refuse_early(const Call& call, uint64_t body_bytes)
   // A page of some other site, open in a browser on this machine, is not who the server was started for.
   if (!call.origin.empty() && call.origin != "http://" + call.host && call.origin != "https://" + call.host)
     return failed(Failure::forbidden, "Pages of '" + printable(call.origin) + "' may not ask this server.");
+  if (options_.local_names && !is_local_name(call.host))
+    return failed(Failure::forbidden,
+                  "'" + printable(call.host) +
+                      "' is no name of this machine alone; ask localhost, or start the server with --host or --token.");
   if (target.kind != Target::Kind::live && target.kind != Target::Kind::ready && !shows_token(call))
     return failed(Failure::unauthorised, "The request shows no token, or another one; send 'Authorization: Bearer TOKEN'.");
   if (target.kind == Target::Kind::none) return unknown_path(call);

@@ -14,6 +14,7 @@ struct RouterOptions {
   std::string token;                         // that each call but health shows; empty: none
   std::chrono::milliseconds timeout{0};      // of a request; 0: none
   uint64_t most_bytes = uint64_t{64} << 20;  // of a request's body
+  bool local_names = false;                  // takes calls by names of this machine alone
 };
 
 // What of a request's head matters.

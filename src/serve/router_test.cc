@@ -51,7 +51,7 @@ TEST_F(ServeRouter, AnswersWhatTheProtocolNames) {
   fs::create_directories(path("repository/empty/3"));
   Repository models({path("repository")}, open_file, {});
   ASSERT_TRUE(models.load_all().ok());
-  Router router(models, {"9.9", "", {}, 1 << 20});
+  Router router(models, {"9.9", "", {}, 1 << 20, false});
   EXPECT_EQ(json::parse(ask(router, call("GET", "/v2")).body)["version"], "9.9");
   EXPECT_EQ(ask(router, call("GET", "/v2/health/live")).status, 200);
   EXPECT_EQ(ask(router, call("GET", "/v2/health/ready")).status, 200);
@@ -88,7 +88,7 @@ TEST_F(ServeRouter, RefusesByTheHeadAlone) {
   save("m.onnx");
   Repository models({path("m.onnx")}, open_file, {});
   ASSERT_TRUE(models.load_all().ok());
-  const Router router(models, {"1", "secret", {}, 1000});
+  const Router router(models, {"1", "secret", {}, 1000, false});
   const auto early = [&](Call c, uint64_t bytes = 0) {
     const auto reply = router.refuse_early(c, bytes);
     EXPECT_TRUE(!reply || json::parse(reply->body).size() == 1);
@@ -122,11 +122,30 @@ TEST_F(ServeRouter, RefusesByTheHeadAlone) {
   }
 }
 
+TEST_F(ServeRouter, NamesOfOtherMachinesAreRefused) {
+  save("m.onnx");
+  Repository models({path("m.onnx")}, open_file, {});
+  ASSERT_TRUE(models.load_all().ok());
+  const Router router(models, {"1", "", {}, 1000, true});
+  for (const char* host : {"", "localhost", "localhost:8000", "127.0.0.1:80", "[::1]", "[::1]:8000"}) {
+    Call own = call("GET", "/v2");
+    own.host = host;
+    EXPECT_FALSE(router.refuse_early(own, 0)) << host;
+  }
+  for (const char* host :
+       {"evil.example", "evil.example:8000", "localhost.evil.example", "127.0.0.1.evil", "[::2]:8000", ":", "::1"}) {
+    Call other = call("GET", "/v2");
+    other.host = host, other.origin = "http://" + other.host;
+    const auto reply = router.refuse_early(other, 0);
+    EXPECT_EQ(reply ? reply->status : 0, std::string(host) == ":" ? 0 : 403) << host;
+  }
+}
+
 TEST_F(ServeRouter, ModelsComeAndGo) {
   save("repository/a.onnx");
   Repository models({path("repository")}, open_file, {});
   ASSERT_TRUE(models.load_all().ok());
-  const Router router(models, {"1", "", {}, 1 << 20});
+  const Router router(models, {"1", "", {}, 1 << 20, false});
   const auto control = [&](const std::string& name, const char* what, const std::string& body = "") {
     return ask(router, call("POST", "/v2/repository/models/" + name + "/" + what), body).status;
   };
@@ -173,7 +192,7 @@ TEST_F(ServeRouter, NamesAreEscapedOnThePageAndInMetrics) {
   save("<b>\"\\.onnx");
   Repository models({path("<b>\"\\.onnx")}, open_file, {});
   ASSERT_TRUE(models.load_all().ok());
-  const Router router(models, {"1", "", {}, 1 << 20});
+  const Router router(models, {"1", "", {}, 1 << 20, false});
   EXPECT_EQ(ask(router, call("GET", "/")).body.find("<b>"), std::string::npos);
   EXPECT_NE(ask(router, call("GET", "/metrics")).body.find("{model=\"<b>\\\"\\\\\",version=\"1\"}"), std::string::npos);
 }

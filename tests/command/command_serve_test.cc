@@ -70,6 +70,7 @@ class CommandServe : public Command {
     ASSERT_GT(port_, 0);
   }
   int end(int signal = SIGTERM) {
+    if (child_ <= 0) return -1;
     ::kill(child_, signal);
     int status = 0;
     ::waitpid(child_, &status, 0);
@@ -312,7 +313,7 @@ TEST_F(CommandServe, NonsenseOnTheSocketIsAnswered) {
   save(rows_network(), "rows.onnx");
   start({"rows.onnx", "--max-request-bytes", "1000"});
   const auto head = [](const std::string& rest) {
-    return "POST /v2/models/rows/infer HTTP/1.1\r\nHost: h\r\n" + rest + "\r\n";
+    return "POST /v2/models/rows/infer HTTP/1.1\r\nHost: localhost\r\n" + rest + "\r\n";
   };
   EXPECT_SAYS(talk("nonsense\r\n\r\n"), "HTTP/1.1 400 ");
   EXPECT_SAYS(talk("GET /" + std::string(9000, 'a') + " HTTP/1.1\r\n\r\n"), "HTTP/1.1 414 ");
