@@ -134,6 +134,13 @@ class Plan:
                 yield self.bench(device, precision, "gpu", what, 450)
             conv = TINY if self.dry else "mb32ic64ih56oc64oh56kh3ph1"
             yield self.bench(device, "fp32", "ladder", ["--conv", conv, "--ladder"], 200)
+            if device == "cuda":  # planes of few channels
+                few = ["--layers", self.root / "shapes" / "gpu.csv", "--filter", "few_"]
+                for precision in ("tf32", "fp16"):
+                    what = ["--conv", "ic1ih12oc4oh6kh7ph0"] if self.dry else few
+                    yield self.bench(device, precision, "planes", [*what, "--planes"], 200)
+                conv = "ic4ih12oc4oh6kh7ph0" if self.dry else "mb10000ic4ih40oc16oh34kh7ph0"
+                yield self.bench(device, "tf32", "planes_ladder", ["--conv", conv, "--planes", "--ladder"], 300)
             if not self.dry:
                 yield self.bench(device, "fp32", "crossover", ["--crossover", "--conv", "mb8ic64ih56oc64oh56kh3ph1"], 300)
                 yield self.bench(

@@ -181,24 +181,43 @@ struct GemmFew {
       for (int e = 0; e < 4; ++e) sums[t][e] = called_activation(record.activation, sums[t][e], record.a, record.b);
     }
   }
-  SPARKLE_DEVICE static void finish(const FewRecord& record, const Maps& maps, Sums& sums) {
+  // Of two pairs of outputs: where they lie in y's first map here, their first column, and whether they are outputs.
+  struct Place {
+    int32_t at, column;
+    bool there;
+  };
+  SPARKLE_DEVICE static void finish(const FewRecord& record, const Maps& maps, Sums& sums, const Place (&places)[2]) {
     SPARKLE_UNROLL
     for (int t = 0; t < kTiles; ++t) {
       SPARKLE_UNROLL
       for (int e = 0; e < 4; ++e) sums[t][e] = sums[t][e] * maps.scale[t] + maps.bias[t];
     }
     activate(record, sums);
-  }
 
-  // Store: two columns of a row.
-  SPARKLE_DEVICE static void store(const FewRecord& record, int32_t at, int32_t column, float first, float second) {
-    if (!record.y_pairs) {
-      store_apart(record.y, at, record.in_fp16 != 0, column + 1 < record.columns, first, second);
-    } else if (record.in_fp16) {
-      store_global(reinterpret_cast<uint32_t*>(static_cast<uint16_t*>(record.y) + at), halfs_of(first, second));
+    // Store: two columns at once where they lie so, which is asked once for all.
+    const auto each = [&](auto store) {
+      SPARKLE_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        SPARKLE_UNROLL
+        for (int t = 0; t < kTiles; ++t) {
+          if (places[i].there && maps.first + 4 * t < record.filters)
+            store(places[i].at + 4 * t * record.y_map, places[i].column, sums[t][2 * i], sums[t][2 * i + 1]);
+        }
+      }
+    };
+    if (record.y_stores == FewStores::fp32_pairs) {
+      each([&](int32_t at, int32_t, float first, float second) {
+        store_global(reinterpret_cast<AlignedWords2*>(static_cast<float*>(record.y) + at),
+                     AlignedWords2{{bits_of(first), bits_of(second)}});
+      });
+    } else if (record.y_stores == FewStores::fp16_pairs) {
+      each([&](int32_t at, int32_t, float first, float second) {
+        store_global(reinterpret_cast<uint32_t*>(static_cast<uint16_t*>(record.y) + at), halfs_of(first, second));
+      });
     } else {
-      store_global(reinterpret_cast<AlignedWords2*>(static_cast<float*>(record.y) + at),
-                   AlignedWords2{{bits_of(first), bits_of(second)}});
+      each([&](int32_t at, int32_t column, float first, float second) {
+        store_apart(record.y, at, record.in_fp16 != 0, column + 1 < record.columns, first, second);
+      });
     }
   }
 
@@ -285,17 +304,11 @@ struct FewPairs {
         SPARKLE_UNROLL
         for (int t = 0; t < kTiles; ++t) multiply<Operand::f16>(sums[t], a, filters[0][step][t][0], filters[0][step][t][1]);
       }
-      Few::finish(record, maps, sums);
+      typename Few::Place places[2];
       SPARKLE_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        const int32_t at = y_band + pair[i].row * record.y_row + pair[i].column;
-        SPARKLE_UNROLL
-        for (int t = 0; t < kTiles; ++t) {
-          if (pair[i].there && maps.first + 4 * t < record.filters) {
-            Few::store(record, at + 4 * t * record.y_map, pair[i].column, sums[t][2 * i], sums[t][2 * i + 1]);
-          }
-        }
-      }
+      for (int i = 0; i < 2; ++i)
+        places[i] = {y_band + pair[i].row * record.y_row + pair[i].column, pair[i].column, pair[i].there};
+      Few::finish(record, maps, sums, places);
     }
   }
 };
@@ -332,12 +345,12 @@ struct FewRows {
       const bool there = pair < row_pairs;
       const int32_t column = 2 * (there ? pair : row_pairs - 1);
       SharedAddress left[2];
-      int32_t at[2];
+      typename Few::Place places[2];
       SPARKLE_UNROLL
       for (int i = 0; i < 2; ++i) {
         const int32_t first = (2 * down + i) * record.walk_rows, row = first < last ? first : last;
         left[i] = image + row * pitch + column * 2 + place * 4;
-        at[i] = y_image + row * record.y_row + column;
+        places[i] = {y_image + row * record.y_row + column, column, there};
       }
       uint32_t a[kSteps][4];
       SPARKLE_UNROLL
@@ -360,17 +373,9 @@ struct FewRows {
           }
           SPARKLE_UNROLL
           for (int of = 0; of < 2; ++of) {
-            Few::finish(record, maps, sums[of]);
+            Few::finish(record, maps, sums[of], places);
             SPARKLE_UNROLL
-            for (int i = 0; i < 2; ++i) {
-              SPARKLE_UNROLL
-              for (int t = 0; t < kTiles; ++t) {
-                if (there && maps.first + 4 * t < record.filters) {
-                  Few::store(record, at[i] + 4 * t * record.y_map, column, sums[of][t][2 * i], sums[of][t][2 * i + 1]);
-                }
-              }
-              at[i] += record.y_row;
-            }
+            for (int i = 0; i < 2; ++i) places[i].at += record.y_row;
           }
         }
       }

@@ -8,6 +8,9 @@ namespace sparkle::cuda {
 
 inline constexpr int kFewThreads = 128, kFewMostChunks = 28;
 
+// How two columns of y are stored: at once where addresses are multiples of both.
+enum class FewStores : int32_t { fp32_pairs, fp16_pairs, apart };
+
 struct FewRecord {
   const void* x = nullptr;
   const void* w = nullptr;
@@ -23,7 +26,7 @@ struct FewRecord {
   // Planes of one channel: stretches of walk_rows (even, at most a band's) in twos, so many down a band.
   int32_t walks = 0, walk_rows = 0;
   int32_t y_image = 0, y_map = 0, y_row = 0;
-  int32_t y_pairs = 0;  // two columns of y at once: addresses are multiples of both
+  FewStores y_stores = FewStores::apart;
 
   int32_t height = 0, width = 0, channels = 0, pad_h = 0, pad_w = 0;
   int32_t x_image = 0, x_channel = 0, x_row = 0;

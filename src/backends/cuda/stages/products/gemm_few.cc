@@ -34,8 +34,9 @@ FewRecord few_record(const Stage& stage, const FewTile& t) {
   r.walks = small(t.walks), r.walk_rows = small(t.walk_rows);
   r.y_image = small(y.image_stride), r.y_map = small(y.channel_stride), r.y_row = small(y.row_stride);
   const auto even = [](int64_t v) { return v % 2 == 0; };
-  r.y_pairs = even(y.w) && even(stage.outputs[0].layout.offset) && (y.n == 1 || even(y.image_stride)) &&
-              (y.c == 1 || even(y.channel_stride)) && (y.h == 1 || even(y.row_stride));
+  const bool pairs = even(y.w) && even(stage.outputs[0].layout.offset) && (y.n == 1 || even(y.image_stride)) &&
+                     (y.c == 1 || even(y.channel_stride)) && (y.h == 1 || even(y.row_stride));
+  r.y_stores = !pairs ? FewStores::apart : r.in_fp16 ? FewStores::fp16_pairs : FewStores::fp32_pairs;
   r.height = small(x.h), r.width = small(x.w), r.channels = small(x.c);
   r.pad_h = small(p.window.pad_begin[1]), r.pad_w = small(p.window.pad_begin[2]);
   r.x_image = small(x.image_stride), r.x_channel = small(x.channel_stride), r.x_row = small(x.row_stride);
