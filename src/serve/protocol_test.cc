@@ -79,6 +79,32 @@ TEST(Protocol, BinaryTensorsFollowTheJson) {
   expect_refused(negative, "is no natural number", negative.size());
 }
 
+TEST(Protocol, SeveralBinaryTensorsLieInTheOrderOfTheRequest) {
+  ModelDescription model = described_model();
+  model.inputs.push_back({"z", DType::i16, {-1}, {}});
+  const int16_t first[] = {7, -8, 9};
+  const float second[] = {1, 2};
+  const std::string json = R"({"inputs":[{"name":"z","datatype":"INT16","shape":[3],"parameters":{"binary_data_size":6}},)"
+                           R"({"name":"x","datatype":"FP32","shape":[1,2],"parameters":{"binary_data_size":8}}]})";
+  const std::string body =
+      json + std::string(reinterpret_cast<const char*>(first), 6) + std::string(reinterpret_cast<const char*>(second), 8);
+  const auto request = parse_infer(model, body, json.size());
+  ASSERT_TRUE(request.ok()) << request.error().message;
+  EXPECT_EQ(floats_of(request->inputs[0]), (std::vector<float>{1, 2}));
+  EXPECT_EQ(std::memcmp(request->inputs[1].bytes.get(), first, 6), 0);
+}
+
+TEST(Protocol, NumbersAreRoundedOnce) {
+  // Just below the middle of two floats, and nearer to that middle than a double can tell.
+  const auto request = parse_infer(described_model(), entry(R"("shape":[1,2],"data":[1.00000017881393432617187499,-0.0])"), {});
+  ASSERT_TRUE(request.ok()) << request.error().message;
+  EXPECT_EQ(request->inputs[0].data<float>()[0], 0x1.000002p0f);
+  EXPECT_TRUE(std::signbit(request->inputs[0].data<float>()[1]));
+  const auto answer = print_infer(described_model(), *request, {request->inputs[0]});
+  ASSERT_TRUE(answer.ok());
+  EXPECT_NE(answer->body.find("[1.0000001,-0.0]"), std::string::npos) << answer->body;
+}
+
 TEST(Protocol, WhatIsMalformedIsNamed) {
   const auto refused = [](const std::string& body, const std::string& part) { expect_refused(body, part); };
   refused("", "is no JSON");

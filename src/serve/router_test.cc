@@ -210,6 +210,14 @@ TEST(ServeMetrics, BucketsAreRight) {
   EXPECT_EQ(counts.quantile(0.4), 0.0005);
   EXPECT_EQ(counts.quantile(0.8), 0.025);
   EXPECT_TRUE(std::isinf(counts.quantile(0.99)));
+  // Prometheus' buckets hold what is in the smaller ones too.
+  ModelMetrics metrics;
+  for (const double seconds : {0.0004, 0.0009, 30.0}) metrics.latency.add(seconds);
+  const std::string page = print_metrics({{"m", "1", &metrics, 4}});
+  for (const char* line :
+       {"_bucket{model=\"m\",version=\"1\",le=\"0.0005\"} 1\n", "le=\"0.001\"} 2\n", "le=\"10\"} 2\n", "le=\"+Inf\"} 3\n",
+        "_count{model=\"m\",version=\"1\"} 3\n", "sparkle_queue_length{model=\"m\",version=\"1\"} 4\n"})
+    EXPECT_NE(page.find(line), std::string::npos) << line << page;
 }
 
 }  // namespace
