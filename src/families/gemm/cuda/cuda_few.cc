@@ -11,8 +11,8 @@
 namespace sparkle {
 namespace {
 
-// Of shared memory for a band with what comes next: four blocks of a core have room.
-constexpr int64_t kBandBytes = 56 << 10;
+// Of shared memory for a band with what comes next: four blocks of a core of sm_90 have room, of sm_86 one.
+constexpr int64_t kBandBytes = 56 << 10, kMostBandBytes = 98 << 10;
 constexpr int64_t kReserved = 1024;  // what each block takes of shared memory besides
 constexpr int64_t kBehind = 32;      // bytes behind the last row, of which the last columns read
 
@@ -35,6 +35,20 @@ void set_sizes(FewTile& t, const FeatureMap& x, const FeatureMap& y, const Windo
   t.image_bytes = rounded_up(x.c * t.plane_bytes + kBehind, 16);
   t.by_copies = lies_for_copies(t, x, y, w, size, offset);
   t.staged_bytes = t.by_copies ? x.c * t.plane_bytes * size / 2 : 0;
+}
+
+// As few bands as have room, all of about the same size; of rows that copies can begin at, where that is possible.
+bool set_bands(FewTile& t, const FeatureMap& x, const FeatureMap& y, const Window& w, int64_t size, int64_t offset,
+               int64_t room) {
+  for (int64_t bands = 1;; ++bands) {
+    const int64_t rows = divided(y.h, bands);
+    for (const int64_t multiple : {4, 1}) {
+      set_sizes(t, x, y, w, bands == 1 ? rows : std::min(y.h, rounded_up(rows, multiple)), size, offset);
+      if (t.by_copies) break;
+    }
+    if (t.shared_bytes() <= room) return true;
+    if (rows == 1) return false;
+  }
 }
 
 const FewRowsKernel* rows_kernel(int64_t rows, int tiles) {
@@ -108,17 +122,10 @@ std::optional<FewTile> few_tile(const Stage& stage, Reason& why_not) {
   }
   t.groups = divided(tiles, t.kernel.tiles);
   t.filter_bytes = int64_t{t.kernel.steps} * t.kernel.tiles * 256;
-  // As few bands as have room, all of about the same size; of rows that copies can begin at, where that is possible.
   const int64_t size = size_of(stage.inputs[0].dtype), offset = stage.inputs[0].layout.offset;
-  for (int64_t bands = 1;; ++bands) {
-    const int64_t rows = divided(y.h, bands);
-    for (const int64_t multiple : {4, 1}) {
-      set_sizes(t, x, y, w, bands == 1 ? rows : std::min(y.h, rounded_up(rows, multiple)), size, offset);
-      if (t.by_copies) break;
-    }
-    if (t.shared_bytes() <= kBandBytes) break;
-    if (rows == 1) return refuse(Reason::too_few_registers);
-  }
+  // Bands that are lower than the filter read most of their rows again: then fewer blocks of a core are better.
+  const bool fits = set_bands(t, x, y, w, size, offset, kBandBytes) && t.rows >= std::min(y.h, w.filter[1]);
+  if (!fits && !set_bands(t, x, y, w, size, offset, kMostBandBytes)) return refuse(Reason::too_few_registers);
   if (x.c == 1) set_walks(t, y, w.filter[1]);
   return t;
 }
