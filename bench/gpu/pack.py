@@ -6,6 +6,7 @@ import lzma
 import pathlib
 import shutil
 import subprocess
+import sys
 
 MIB = 1 << 20
 MOST_BINARY, MOST_ALL = 40 * MIB, 64 * MIB
@@ -33,6 +34,9 @@ def pack(root, sparkle, to, strip="strip"):
     for name in FOLDERS:
         shutil.copytree(root / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
     subprocess.run([strip, "-o", to / "sparkle", sparkle], check=True)
+    if b"libcpp-httplib" in (to / "sparkle").read_bytes():
+        print("note: this command links libcpp-httplib, which the machine with the GPU needs too (Debian: libcpp-httplib0.11); "
+              "built with -DSPARKLE_SERVE=OFF it needs the C library alone", file=sys.stderr)
     tool = pathlib.Path(sparkle).parent / "bench" / "make_network"
     if tool.exists():
         subprocess.run([strip, "-o", to / "make_network", tool], check=True)
