@@ -2,6 +2,7 @@
 // on operands as plans lay them out.
 #include "backends/cuda/cuda_testing.h"
 #include "backends/self_tests/sample_run.h"
+#include "base/sample_testing.h"
 #include "families/attention/attention.h"
 #include "families/family.h"
 #include "families/windows/samples.h"
@@ -41,11 +42,13 @@ Stage random_stage(DType type, int64_t size, std::mt19937& random) {
 TEST(CudaAttention, EveryScheduleIsRightOnRandomStages) {
   const auto backend = test_backend();
   ASSERT_TRUE(backend);
+  const testing::Sample sample = testing::sample();
   std::map<std::string, int> run;
   uint32_t seed = 0;
   for (const int64_t size : {8, 12, 24, 48, 64, 96, 192, 256}) {
     for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
       std::mt19937 random(++seed);
+      if (!sample.takes(seed + seed / 3)) continue;  // types in turn
       const Stage stage = random_stage(type, size, random);
       for (const Variant& variant : attention_info().variants) {
         Reason why = Reason::none;
@@ -59,8 +62,8 @@ TEST(CudaAttention, EveryScheduleIsRightOnRandomStages) {
       }
     }
   }
-  EXPECT_GT(run["flash"], 16);
-  EXPECT_EQ(run["flash_fma"], 8);
+  EXPECT_GT(run["flash"], 16 / static_cast<int>(sample.share));
+  EXPECT_GE(run["flash_fma"], 8 / static_cast<int>(sample.share));
 }
 
 // What blocks of queries have no kernel for stays with a block for each query.
