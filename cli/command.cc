@@ -80,8 +80,22 @@ void add_common(CLI::App& command, CommonOptions& o, Machines machines) {
                   "outputs depend on their own windows alone; fast may spread them to neighbours")
       ->check(CLI::IsMember({"fast", "exact"}))
       ->capture_default_str();
-  command.add_option("--fallback", o.fallback, "steps on plain reference loops: forbid, warn or allow")
+  command
+      .add_option(
+          "--fallback", o.fallback,
+          "what the device has no fast kernel for, and where 'auto' chose it or with allow, a device that fails: forbid "
+          "(status 3, naming the layer), warn or allow")
       ->check(CLI::IsMember({"forbid", "warn", "allow"}));
+  command
+      .add_option(
+          "--require", o.require,
+          "status 3, naming the layer, unless each product is computed by matrix units (matrix), or each step runs on a "
+          "device (device=vulkan)")
+      ->check([](const std::string& text) {
+        return text == "matrix" || (text.starts_with("device=") && text.size() > 7)
+                   ? std::string()
+                   : "'" + text + "' is neither matrix nor device=NAME";
+      });
   command.add_option("--memory-budget", o.memory_budget, "most bytes of tensors and weights: 300M, 2G");
   command.add_option("--tuning", o.tuning, "file of measured choices, or kept: what 'sparkle tune' keeps for this machine");
 }
@@ -144,6 +158,13 @@ Result<Device> describe_device(const CommonOptions& o) {
   return open.backend->device();
 }
 
+namespace {
+
+// Whether Sparkle chose the device, or the caller allows another.
+bool may_go_elsewhere(const CommonOptions& o) { return o.fallback == "allow" || (o.chosen && o.fallback == "warn"); }
+
+}  // namespace
+
 Result<OpenDevice> open_device(const CommonOptions& o, Roofs roofs) {
   SPARKLE_CHECK(check_precision(o));
   if (names_description(o.device) || is_known_device(o.device))
@@ -154,13 +175,24 @@ Result<OpenDevice> open_device(const CommonOptions& o, Roofs roofs) {
   options.unit = o.unit;
   options.roofs = roofs;
   options.try_elsewhere = try_kernels_elsewhere;
-  return open_backend(options);
+  if (!may_go_elsewhere(o)) return open_backend(options);
+  SPARKLE_TRY(opened, open_backend_or_cpu(options));
+  for (const FallbackEvent& event : opened.events) print_note_once(event.message);
+  return opened;
 }
 
 Result<SessionOptions> session_options(const CommonOptions& o, const Device& device) {
   SessionOptions s;
   static_cast<PlanSettings&>(s) = o.plan;
   s.exact_nonfinite = o.nonfinite == "exact";
+  (void)parse_name(o.fallback, s.fallback);
+  if (may_go_elsewhere(o) && o.device != "cpu" && o.device != "auto")
+    s.next_device = [o](const Error&) -> Result<std::shared_ptr<Backend>> {
+      CommonOptions cpu = o;
+      cpu.device = "cpu";
+      SPARKLE_TRY(opened, open_device(cpu));
+      return opened.backend;
+    };
   SPARKLE_TRY(budget, parse_bytes(o.memory_budget));
   s.memory_budget = budget;
   if (!o.tuning.empty()) {
@@ -168,6 +200,25 @@ Result<SessionOptions> session_options(const CommonOptions& o, const Device& dev
     s.tuning = std::make_shared<TuningStore>(std::move(store));
   }
   return s;
+}
+
+Result<SessionOptions> session_options(const CommonOptions& o, const OpenDevice& device) {
+  SPARKLE_TRY(options, session_options(o, device.backend->device()));
+  options.events = device.events;
+  return options;
+}
+
+nlohmann::json json_of(const std::vector<FallbackEvent>& events) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const FallbackEvent& e : events)
+    list.push_back({{"what", e.what},
+                    {"from", e.from},
+                    {"to", e.to},
+                    {"reason", code_of(e.reason)},
+                    {"cost_ms", e.cost * 1e3},
+                    {"layer", e.layer},
+                    {"message", e.message}});
+  return list;
 }
 
 void print_note(const std::string& sentence) { std::fprintf(stderr, "sparkle: %s\n", printable_sentence(sentence).c_str()); }
@@ -211,18 +262,44 @@ void tell_forced(const Plan& plan, const CommonOptions& o) {
 
 }  // namespace
 
-Status check_fallback(const Plan& plan, const CommonOptions& o) {
-  tell_forced(plan, o);
-  if (o.fallback == "allow" || o.device == "reference") return ok();
-  for (const PlanStep& step : plan.steps) {
-    if (variant_of(step.schedule) != "plain") continue;
-    const std::string why = o.plan.variant == "plain" ? ") runs on plain reference loops, as --variant plain demands"
-                                                      : ") has no fast kernel here and runs on plain reference loops";
-    const std::string sentence = "Step '" + step.name + "' (" + step.algorithm + why;
-    if (o.fallback == "forbid") return Error{Reason::no_kernel, sentence + ", which --fallback forbids."};
-    print_note(sentence + ".");
+namespace {
+
+// What computes a product without a matrix unit; depthwise layers have no sum over channels, which is what such units compute.
+bool wants_matrix_unit(const PlanStep& step) { return !step.problem.empty() && step.algorithm != "depthwise"; }
+
+Status check_required(const Plan& plan, const CommonOptions& o) {
+  const std::string device = o.device == "auto" ? "cpu" : o.device;
+  for (const std::string& required : o.require) {
+    const std::string wanted = required == "matrix" ? "" : required.substr(7);
+    for (const PlanStep& step : plan.steps) {
+      std::string how;
+      if (wanted.empty()) {
+        const bool matrix =
+            std::find(plan.matrix_units.begin(), plan.matrix_units.end(), unit_of(step.schedule)) != plan.matrix_units.end();
+        if (!wants_matrix_unit(step) || matrix) continue;
+        how = "is computed by " + unit_of(step.schedule) + ", no matrix unit, on " + plan.device;
+      } else {
+        if (device == wanted || device.starts_with(wanted + ":")) continue;
+        how = "runs on " + device;
+      }
+      return Error{wanted.empty() ? Reason::unit_missing : Reason::device_unusable,
+                   "Step '" + step.name + "' (" + step.algorithm + ") " + how + ", and --require " + required + " is not met."};
+    }
   }
   return ok();
+}
+
+}  // namespace
+
+Status check_fallback(const Plan& plan, const CommonOptions& o) {
+  tell_forced(plan, o);
+  Fallback fallback = Fallback::warn;
+  (void)parse_name(o.fallback, fallback);
+  const std::vector<FallbackEvent> events = o.device == "reference" ? std::vector<FallbackEvent>() : fallbacks_of(plan, o.plan);
+  SPARKLE_CHECK(sparkle::check_fallback(events, fallback));
+  for (const FallbackEvent& event : events)
+    if (event.what == "operator" && fallback == Fallback::warn) print_note_once(event.message);
+  return check_required(plan, o);
 }
 
 void print_errors_as_json() { json_errors = true; }
@@ -234,6 +311,8 @@ int end_of_bench(const std::string& above) {
 }
 
 int status_of(const Error& error, const CommonOptions& options) {
+  const bool of_device = error.reason == Reason::unit_missing || error.reason == Reason::device_unusable;
+  if (of_device && !options.require.empty()) return kRequirement;
   if (error.reason == Reason::no_kernel && options.fallback == "forbid") return kRequirement;
   return error.reason == Reason::internal ? kCheckFailed : kBadInput;
 }

@@ -5,7 +5,9 @@
 #include <ctime>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "backends/backend.h"
 #include "run/opening/open_backend.h"
@@ -24,7 +26,8 @@ struct CommonOptions {
   std::string nonfinite = "fast", memory_budget;
   std::string tuning;
   std::string fallback = "warn";
-  bool chosen = false;  // `device` is what "auto" came to
+  std::vector<std::string> require;  // "matrix", "device=NAME"
+  bool chosen = false;               // `device` is what "auto" came to
   bool json = false;
 };
 
@@ -32,8 +35,8 @@ struct CommonOptions {
 enum class Machines { here, described };
 // Adds --device, --threads, --unit, --json: what commands without a model need.
 void add_machine(CLI::App& command, CommonOptions& options, Machines machines);
-// Those, and --precision, --algorithm, --variant, --fusion, --accuracy, --nonfinite, --fallback, --memory-budget,
-// --tuning.
+// Those, and --precision, --algorithm, --variant, --fusion, --accuracy, --nonfinite, --fallback, --require,
+// --memory-budget, --tuning.
 void add_common(CLI::App& command, CommonOptions& options, Machines machines = Machines::here);
 
 // A device that runs things, with its backend. Errors: bad_usage, device_unusable with what to do.
@@ -46,7 +49,12 @@ bool names_description(const std::string& device);
 // The description alone: of this machine, or from FILE.json for machines that are not here.
 Result<Device> describe_device(const CommonOptions& options);
 
+// With what --fallback says: a device that "auto" came to, or any under `allow`, gives way to the CPU where it fails.
 Result<SessionOptions> session_options(const CommonOptions& options, const Device& device);
+// Those of a session on a device that was opened by open_device(), with the events of that.
+Result<SessionOptions> session_options(const CommonOptions& options, const OpenDevice& device);
+// [{"what", "from", "to", "reason", "cost_ms", "layer", "message"}, ...]
+nlohmann::json json_of(const std::vector<FallbackEvent>& events);
 // "512M", "2G", "123456" -> bytes. Errors: bad_usage.
 Result<int64_t> parse_bytes(const std::string& text);
 std::string format_bytes(int64_t bytes);
@@ -63,14 +71,15 @@ void print_note_once(const std::string& sentence);
 void print_warnings();
 
 // --algorithm and --variant: layers of the plan that they cannot serve are named on stderr with the reason. --fallback: steps
-// that run on plain reference loops are named on stderr (warn) or refused (forbid), no_kernel.
+// that run on plain reference loops are named on stderr (warn) or refused (forbid), no_kernel. --require: unit_missing or
+// device_unusable, naming the first layer that does not meet it.
 Status check_fallback(const Plan& plan, const CommonOptions& options);
 
 // Prints "sparkle: SENTENCE" on stderr and gives the status that fits the reason. After print_errors_as_json() also
 // {"error": {"reason": CODE, "message": SENTENCE, "details": [LINE, ...]}} on stdout, details where there are some.
 int fail(const Error& error);
 // The same for what planning, running and check_fallback() say: status 3 where a step has no kernel on the device and
-// --fallback forbids that.
+// --fallback forbids that, and where --require is not met.
 int fail(const Error& error, const CommonOptions& options);
 int status_of(const Error& error, const CommonOptions& options);
 void print_errors_as_json();

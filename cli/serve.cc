@@ -111,7 +111,7 @@ int serve_command(const ServeArguments& a) {
   if (!most_bytes.ok()) return fail(most_bytes.error());
   auto device = open_device(a.common);
   if (!device.ok()) return fail(device.error());
-  auto options = session_options(a.common, device->backend->device());
+  auto options = session_options(a.common, *device);
   if (!options.ok()) return fail(options.error());
   serve::BatcherOptions batching;
   batching.max_batch = a.max_batch, batching.delay = std::chrono::microseconds(a.delay_us), batching.queue = a.queue;

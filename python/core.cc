@@ -320,14 +320,15 @@ NB_MODULE(_core, m) {
   nb::class_<sparkle::Device>(m, "Device")
       .def(
           "__init__",
-          [](sparkle::Device* self, const std::string& name, int threads, bool calibrate) {
+          [](sparkle::Device* self, const std::string& name, int threads, bool calibrate, const std::string& fallback) {
             sparkle::DeviceOptions options;
             options.name = name;
             options.threads = threads;
             options.calibrate = calibrate;
+            options.fallback = fallback;
             new (self) sparkle::Device(unlocked([&] { return sparkle::Device(options); }));
           },
-          nb::arg("name"), nb::arg("threads"), nb::arg("calibrate"))
+          nb::arg("name"), nb::arg("threads"), nb::arg("calibrate"), nb::arg("fallback"))
       .def("describe", &sparkle::Device::describe)
       .def("cuda_ordinal",
            [](const sparkle::Device& device) {
@@ -372,7 +373,7 @@ NB_MODULE(_core, m) {
 
   {  // All there are: one more does not compile before Python has it below.
     [[maybe_unused]] const auto& [precision, algorithm, variant, tuning, memory_budget, plan_cache_bytes, accuracy, nonfinite,
-                                  fusion] = sparkle::SessionOptions();
+                                  fusion, fallback] = sparkle::SessionOptions();
   }
   nb::class_<sparkle::SessionOptions>(m, "SessionOptions")
       .def(nb::init<>())
@@ -380,6 +381,7 @@ NB_MODULE(_core, m) {
       .def_rw("algorithm", &sparkle::SessionOptions::algorithm)
       .def_rw("variant", &sparkle::SessionOptions::variant)
       .def_rw("fusion", &sparkle::SessionOptions::fusion)
+      .def_rw("fallback", &sparkle::SessionOptions::fallback)
       .def_rw("memory_budget", &sparkle::SessionOptions::memory_budget)
       .def_rw("accuracy", &sparkle::SessionOptions::accuracy)
       .def_rw("tuning", &sparkle::SessionOptions::tuning)
@@ -472,6 +474,13 @@ NB_MODULE(_core, m) {
       .def(
           "move_to", [](sparkle::Session& s, const sparkle::Device& device) { unlocked([&] { s.move_to(device); }); },
           nb::arg("device"))
+      .def("events",
+           [](const sparkle::Session& s) {
+             nb::list list;
+             for (const sparkle::Event& e : s.events())
+               list.append(nb::make_tuple(e.what, e.from, e.to, e.reason, e.cost, e.layer, e.message));
+             return list;
+           })
       .def("inputs", [](const sparkle::Session& s) { return describe(s.inputs()); })
       .def("outputs", [](const sparkle::Session& s) { return describe(s.outputs()); })
       .def(

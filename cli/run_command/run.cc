@@ -162,7 +162,7 @@ int run(const CommonOptions& asked, const RunOptions& o) {
   if (!device.ok()) return fail(device.error());
   auto model = asked.precision == "fp32" ? read_model(o.model) : read_in_precision(asked, o, device->backend);
   if (!model.ok()) return fail(model.error());
-  auto options = session_options(common, device->backend->device());
+  auto options = session_options(common, *device);
   if (!options.ok()) return fail(options.error());
   auto opened = open_session(std::move(*model), device->backend, *options);
   if (!opened.ok()) return fail(opened.error());
@@ -230,6 +230,7 @@ int run(const CommonOptions& asked, const RunOptions& o) {
                        {"budget_lost_ms", plan.budget_seconds * 1e3},
                        {"first_ms", first},
                        {"median_ms", middle},
+                       {"events", json_of(session.events().all())},
                        {"outputs", rows},
                        {"written", written}});
   for (const std::string& path : written) std::printf("written  %s\n", printable(path).c_str());

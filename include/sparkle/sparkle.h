@@ -84,6 +84,9 @@ typedef struct sparkle_device_options {
   int32_t calibrate; /* 1: measure this machine's rates first (about a second, kept in the user's cache folder) */
   sparkle_thread_pool pool;
   sparkle_allocator allocator;
+  const char* fallback; /* "allow": the CPU in the place of a device that cannot be used here, which the events of sessions on
+                         * it tell; "forbid", "warn" or NULL: SPARKLE_DEVICE_UNUSABLE. Callers built without this field give the
+                         * size that the structure had for them. */
 } sparkle_device_options;
 
 typedef struct sparkle_device sparkle_device;
@@ -163,6 +166,10 @@ typedef struct sparkle_session_options {
                              * range to neighbours; "exact": each output depends on its own window alone, at some speed */
   const char* fusion;       /* of several layers into one step: "inverted" wherever it can serve, "none"; NULL: by cost.
                              * Callers built without this field give the size that the structure had for them. */
+  const char* fallback;     /* Of what a device has no fast kernel for: "forbid": SPARKLE_NOT_SERVED naming the layer; "warn"
+                             * (also NULL): done, told as a warning and kept as an event; "allow": the same as a note, and a
+                             * session whose device is lost or full goes on with the CPU, once, and says so. Callers built
+                             * without this field give the size as before. */
 } sparkle_session_options;
 
 typedef struct sparkle_session sparkle_session;
@@ -176,14 +183,28 @@ SPARKLE_API sparkle_status sparkle_session_open(sparkle_device* device, const ch
 SPARKLE_API sparkle_status sparkle_session_open_memory(sparkle_device* device, const void* model, size_t bytes,
                                                        const sparkle_session_options* options, sparkle_session** session);
 /* Goes on with another device, as on the CPU after SPARKLE_DEVICE_LOST or SPARKLE_OUT_OF_MEMORY: nothing moves unless this is
- * called. Plans and packed weights of the device before are dropped, and the next run plans and packs anew; runs that have
- * begun end where they began. Errors leave the session where it was. The ONNX file must still be the one the session was opened
- * from: its weights may be read again; of a model given in memory they are kept on devices that can be lost, and otherwise
- * SPARKLE_BAD_USAGE asks for a new session where all input shapes are fixed. A compiled model goes to devices it was compiled
- * for alone, such as the same one opened again. */
+ * called or the session's fallback is "allow". Plans and packed weights of the device before are dropped, and the next run
+ * plans and packs anew; runs that have begun end where they began. Errors leave the session where it was. The ONNX file must
+ * still be the one the session was opened from: its weights may be read again; of a model given in memory they are kept on
+ * devices that can be lost, and otherwise SPARKLE_BAD_USAGE asks for a new session where all input shapes are fixed. A compiled
+ * model goes to devices it was compiled for alone, such as the same one opened again. */
 SPARKLE_API sparkle_status sparkle_session_move_to(sparkle_session* session, sparkle_device* device);
 /* NULL is ignored. */
 SPARKLE_API void sparkle_session_release(sparkle_session* session);
+
+/* Something that was done in another way than a caller may expect. Texts are valid until the session is released. */
+typedef struct sparkle_event {
+  const char* what;    /* "operator", "device" or "precision" */
+  const char* from;    /* where it was to run, or the type that it was to be computed in */
+  const char* to;      /* where it runs, or the type that it is computed in */
+  const char* reason;  /* "no_kernel", "device_lost", "out_of_memory", "device_unusable", "type_without_unit" ... */
+  double cost;         /* predicted seconds that the step takes in each run; 0 for devices */
+  const char* layer;   /* the step; "" for devices */
+  const char* message; /* one sentence */
+} sparkle_event;
+/* How many there are so far, each layer's once; 256 are kept, what comes later is logged alone. */
+SPARKLE_API size_t sparkle_session_event_count(const sparkle_session* session);
+SPARKLE_API sparkle_status sparkle_session_event(const sparkle_session* session, size_t index, sparkle_event* event);
 
 /* Plans the ONNX file `path` for the shapes of `inputs` (data is not read; count 0: the model's own, an open first axis being
  * 1), packs its weights and writes both to `output`, a file that sparkle_session_open maps on this machine. It is written under

@@ -17,40 +17,11 @@
 #include <utility>
 #include <vector>
 
+#include "sparkle/exception.hpp"
 #include "sparkle/sparkle.h"
 
 namespace sparkle {
 inline namespace api1 {
-
-// What every failing call throws: a status, and one sentence naming what, where and what to do.
-class Exception : public std::runtime_error {
- public:
-  Exception(sparkle_status status, const std::string& sentence) : std::runtime_error(sentence), status_(status) {}
-  sparkle_status status() const noexcept { return status_; }
-  const char* code() const noexcept { return sparkle_status_name(status_); }
-
- private:
-  sparkle_status status_;
-};
-
-namespace detail {
-
-inline void check(sparkle_status status) {
-  if (status != SPARKLE_OK) throw Exception(status, sparkle_last_error());
-}
-inline std::string take_text(char* text) {
-  const std::unique_ptr<char, void (*)(char*)> owned(text, sparkle_string_free);
-  return owned.get();
-}
-
-// Text for the C interface, which would take what stands before a byte of value 0 for the whole.
-inline const char* whole(const std::string& text) {
-  if (text.find('\0') == std::string::npos) return text.c_str();
-  throw Exception(SPARKLE_BAD_USAGE,
-                  "'" + std::string(text.c_str()) + "' goes on behind a byte of value 0, which no name or path holds.");
-}
-
-}  // namespace detail
 
 inline std::string version() { return sparkle_version(); }
 
@@ -163,6 +134,7 @@ struct DeviceOptions {
   bool calibrate = false;     // measure this machine's rates first
   sparkle_thread_pool pool{};
   sparkle_allocator allocator{};
+  std::string fallback = {};  // "allow": the CPU in the place of a device that cannot be used here; see sparkle_device_options
 };
 
 // Where models run; copies share it.
@@ -220,6 +192,7 @@ class Device {
     options.calibrate = o.calibrate;
     options.pool = o.pool;
     options.allocator = o.allocator;
+    options.fallback = o.fallback.empty() ? nullptr : detail::whole(o.fallback);
     return options;
   }
   std::shared_ptr<sparkle_device> handle_;
@@ -327,13 +300,15 @@ struct SessionOptions {
   double accuracy = 0;
   std::string nonfinite;  // "fast" (also empty) or "exact"
   std::string fusion;     // "inverted", "none"; empty: by cost
+  std::string fallback;   // "forbid", "warn" (also empty) or "allow"
 
   // Valid as long as these options live.
   sparkle_session_options c() const {
     const auto text = [](const std::string& s) { return s.empty() ? nullptr : detail::whole(s); };
     sparkle_session_options options{};
     // All there are: one more does not compile before it is filled here.
-    auto& [size, c_precision, c_algorithm, c_variant, c_tuning, c_budget, c_cache, c_accuracy, c_nonfinite, c_fusion] = options;
+    auto& [size, c_precision, c_algorithm, c_variant, c_tuning, c_budget, c_cache, c_accuracy, c_nonfinite, c_fusion,
+           c_fallback] = options;
     size = sizeof options;
     c_precision = text(precision);
     c_algorithm = text(algorithm);
@@ -344,6 +319,7 @@ struct SessionOptions {
     c_accuracy = accuracy;
     c_nonfinite = text(nonfinite);
     c_fusion = text(fusion);
+    c_fallback = text(fallback);
     return options;
   }
 };
@@ -448,6 +424,13 @@ struct MeasureOptions {
   std::string check = {};  // of outputs: "auto" (also empty), "always" or "never"
 };
 
+// Something that was done in another way than a caller may expect; see sparkle_event.
+struct Event {
+  std::string what, from, to, reason;
+  double cost = 0;  // seconds of each run
+  std::string layer, message;
+};
+
 // A model ready to run; may be used by any number of threads at once. Copies share it.
 class Session {
  public:
@@ -465,6 +448,16 @@ class Session {
 
   // Goes on with another device, as after a lost one; see sparkle_session_move_to.
   void move_to(const Device& device) const { detail::check(sparkle_session_move_to(c(), device.c())); }
+
+  std::vector<Event> events() const {
+    std::vector<Event> list;
+    for (size_t i = 0, count = sparkle_session_event_count(c()); i < count; ++i) {
+      sparkle_event e{};
+      detail::check(sparkle_session_event(c(), i, &e));
+      list.push_back({e.what, e.from, e.to, e.reason, e.cost, e.layer, e.message});
+    }
+    return list;
+  }
 
   std::vector<TensorInfo> inputs() const { return infos(sparkle_session_input_count(c()), sparkle_session_input); }
   std::vector<TensorInfo> outputs() const { return infos(sparkle_session_output_count(c()), sparkle_session_output); }

@@ -17,6 +17,20 @@ _FEW = 4096  # elements of an input that are kept for explain() and its like
 
 
 @dataclass(frozen=True)
+class Event:
+    """Something that a session did in another way than may be expected: ``what`` is "operator", "device" or "precision",
+    ``reason`` a code such as "no_kernel" or "device_lost", ``cost`` the predicted seconds of each run (0 of devices), ``layer``
+    the step ("" of devices), ``message`` one sentence."""
+    what: str
+    from_: str
+    to: str
+    reason: str
+    cost: float
+    layer: str
+    message: str
+
+
+@dataclass(frozen=True)
 class TensorInfo:
     """An input or output of a model. ``shape`` has None or a name where the model leaves a size open; it is None where even the
     number of axes is open."""
@@ -62,21 +76,25 @@ class Session:
     output; 0 is 5e-5. ``tuning``: path of a file of measured choices (``sparkle tune``), or "kept", the one in the cache.
     ``plan_cache_bytes``: plans and arenas kept for shapes seen before; 0 is 256 MiB. ``nonfinite``: "exact" for data that may
     hold infinities, NaN or values near the end of the range; "fast" algorithms may spread those to neighbouring outputs.
+    ``fallback``: "forbid" refuses a model of which a layer has no fast kernel on the device (NotServed), "warn" runs it, warns
+    and keeps an event, "allow" keeps the event alone, and goes on with the CPU, once, where the device is lost or full. A
+    device given by name is opened under it too.
     """
 
     def __init__(self, model: Union[str, os.PathLike, bytes], device: Union[Device, str] = "auto", precision: str = "fp32", *,
                  algorithm: str = "", variant: str = "", fusion: str = "", memory_budget: int = 0, accuracy: float = 0,
-                 tuning: Union[str, os.PathLike] = "", plan_cache_bytes: int = 0, nonfinite: str = "fast") -> None:
+                 tuning: Union[str, os.PathLike] = "", plan_cache_bytes: int = 0, nonfinite: str = "fast",
+                 fallback: str = "warn") -> None:
         if hasattr(model, "SerializeToString"):  # onnx.ModelProto
             model = model.SerializeToString()
         in_memory = isinstance(model, (bytes, bytearray, memoryview))
         if not in_memory and not isinstance(model, (str, os.PathLike)):
             raise BadInput("bad_usage", f"The model is a {type(model).__name__}; give a path, the bytes of a file, or an "
                            "onnx.ModelProto.")
-        self.device = device if isinstance(device, Device) else Device(device)
+        self.device = device if isinstance(device, Device) else Device(device, fallback=fallback)
         options = _options(precision=precision, algorithm=algorithm, variant=variant, fusion=fusion,
                            memory_budget=memory_budget, accuracy=accuracy, tuning=os.fspath(tuning),
-                           plan_cache_bytes=plan_cache_bytes, nonfinite=nonfinite)
+                           plan_cache_bytes=plan_cache_bytes, nonfinite=nonfinite, fallback=fallback)
         with translated():
             self._core = _core.Session(self.device._core, None if in_memory else os.fspath(model),
                                        bytes(model) if in_memory else None, options)
@@ -116,11 +134,16 @@ class Session:
 
     def move_to(self, device: Union[Device, str]) -> None:
         """Goes on with another device, as with ``session.move_to("cpu")`` after an Error of code "device_lost"; nothing moves
-        unless this is called. The next run plans and packs weights anew, for which the model's file may be read again."""
+        unless this is called or ``fallback`` is "allow". The next run plans and packs weights anew, for which the model's file may be read again."""
         device = device if isinstance(device, Device) else Device(device)
         with translated():
             self._core.move_to(device._core)
         self.device = device
+
+    @property
+    def events(self) -> list:
+        """What was done in another way than may be expected, so far: a list of ``Event``, each layer's once."""
+        return [Event(*event) for event in self._core.events()]
 
     def explain(self, inputs: Optional[Inputs] = None, as_json: bool = False) -> Union[str, dict]:
         """The plan for the shapes of these inputs (default: those of the last call that ran): choices, costs,

@@ -79,4 +79,35 @@ TEST(Api, ChecksForDevicesThatAreNotHere) {
   EXPECT_EQ(status_of([&] { sparkle::check(kModel, "cpu", options); }), SPARKLE_BAD_USAGE);
 }
 
+TEST(Api, EventsTellWhatFellBack) {
+  ::setenv("SPARKLE_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
+  sparkle::DeviceOptions missing;
+  missing.name = "cuda";
+  EXPECT_EQ(status_of([&] { sparkle::Device device(missing); }), SPARKLE_DEVICE_UNUSABLE);
+  missing.fallback = "often";
+  EXPECT_EQ(status_of([&] { sparkle::Device device(missing); }), SPARKLE_BAD_USAGE);
+  missing.fallback = "allow";
+  const sparkle::Device device(missing);
+  ::unsetenv("SPARKLE_CUDA_DRIVER");
+  sparkle::SessionOptions options;
+  options.variant = "plain";
+  const sparkle::Session session(device, kModel, options);
+  ASSERT_EQ(session.events().size(), 1u);
+  EXPECT_EQ(session.events()[0].what, "device");
+  EXPECT_EQ(session.events()[0].reason, "device_unusable");
+  const sparkle::Tensor image = picture(8, 8);
+  session.run({image});
+  const auto events = session.events();
+  ASSERT_GT(events.size(), 1u);
+  EXPECT_EQ(events[1].what, "operator");
+  EXPECT_FALSE(events[1].layer.empty());
+  sparkle_event event{};
+  EXPECT_EQ(sparkle_session_event(session.c(), events.size(), &event), SPARKLE_BAD_USAGE);
+  options.fallback = "forbid";
+  const sparkle::Session strict(device, kModel, options);
+  EXPECT_EQ(status_of([&] { strict.run({image}); }), SPARKLE_NOT_SERVED);
+  options.fallback = "never";
+  EXPECT_EQ(status_of([&] { sparkle::Session(device, kModel, options); }), SPARKLE_BAD_USAGE);
+}
+
 }  // namespace

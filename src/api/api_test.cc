@@ -267,7 +267,7 @@ TEST(Api, EachOptionOfSessionsHasItsEffect) {
   using Options = sparkle::SessionOptions;
   // All there are: one more does not compile before its effect is looked at here.
   [[maybe_unused]] const auto& [precision, algorithm, variant, tuning, memory_budget, plan_cache_bytes, accuracy, nonfinite,
-                                fusion] = Options();
+                                fusion, fallback] = Options();
   const sparkle::Device device;
   std::string folder = ::testing::TempDir() + "/sparkle_api_XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);
@@ -293,6 +293,7 @@ TEST(Api, EachOptionOfSessionsHasItsEffect) {
   expect(&Options::accuracy, 1e-2, "was compiled with an accuracy of 5e-05, not 0.01");
   expect(&Options::nonfinite, "exact", "was compiled with algorithms for finite values");
   expect(&Options::fusion, "none", "was compiled with the fusion chosen by cost, not 'none'");
+  expect(&Options::fallback, "never", "fallback is 'forbid', 'warn' or 'allow', not 'never'");
   expect(&Options::plan_cache_bytes, -1, "plan_cache_bytes are numbers of bytes");
   EXPECT_EQ(status_of([&] { sparkle::Session(device, file).run({x}); }), SPARKLE_OK);
   std::remove(file.c_str());

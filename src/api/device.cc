@@ -38,10 +38,17 @@ Status check_size(const char* structure, size_t given, size_t wanted) {
                                       std::to_string(wanted) + "; set it to sizeof the structure."};
 }
 
+Result<Fallback> fallback_of(const char* text) {
+  Fallback fallback = Fallback::warn;
+  if (!text || parse_name(text, fallback)) return fallback;
+  return Error{Reason::bad_usage, "fallback is 'forbid', 'warn' or 'allow', not '" + std::string(text) + "'."};
+}
+
 Result<BackendOptions> backend_options(const sparkle_device_options* given) {
   BackendOptions options;
   if (!given) return options;
-  SPARKLE_CHECK(check_size("sparkle_device_options", given->size, sizeof *given));
+  if (given->size != offsetof(sparkle_device_options, fallback))
+    SPARKLE_CHECK(check_size("sparkle_device_options", given->size, sizeof *given));
   if (given->name) options.name = given->name;
   if (given->threads < 0 || given->threads > 1024)
     return Error{Reason::bad_usage,
@@ -90,9 +97,12 @@ sparkle_status sparkle_device_open(const sparkle_device_options* options, sparkl
   return guarded([&]() -> Status {
     if (!device) return Error{Reason::bad_usage, "sparkle_device_open needs a place for the device."};
     SPARKLE_TRY(wanted, sparkle::api::backend_options(options));
-    SPARKLE_TRY(open, sparkle::open_backend(wanted));
+    const bool has_fallback = options && options->size == sizeof *options;
+    SPARKLE_TRY(fallback, sparkle::api::fallback_of(has_fallback ? options->fallback : nullptr));
+    const bool or_cpu = fallback == sparkle::Fallback::allow;
+    SPARKLE_TRY(open, or_cpu ? sparkle::open_backend_or_cpu(wanted) : sparkle::open_backend(wanted));
     sparkle::log(sparkle::LogLevel::info, "device " + open.note + ": " + open.backend->device().name);
-    *device = new sparkle_device{std::move(open.backend)};
+    *device = new sparkle_device(std::move(open.backend), std::move(wanted), std::move(open.events));
     return sparkle::ok();
   });
 }

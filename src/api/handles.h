@@ -7,6 +7,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "base/tensor.h"
 #include "run/evaluate/evaluate_expression.h"
@@ -15,9 +16,13 @@
 #include "sparkle/sparkle.h"
 
 struct sparkle_device {
-  explicit sparkle_device(std::shared_ptr<sparkle::Backend> opened) : backend(opened), expressions(std::move(opened)) {}
+  explicit sparkle_device(std::shared_ptr<sparkle::Backend> opened, sparkle::BackendOptions by = {},
+                          std::vector<sparkle::FallbackEvent> of_opening = {})
+      : backend(opened), expressions(std::move(opened)), options(std::move(by)), events(std::move(of_opening)) {}
   std::shared_ptr<sparkle::Backend> backend;
   sparkle::ExpressionRunner expressions;
+  sparkle::BackendOptions options;             // that it was opened by
+  std::vector<sparkle::FallbackEvent> events;  // of that
 };
 struct sparkle_session {
   std::shared_ptr<sparkle::Session> session;
@@ -58,6 +63,8 @@ sparkle_status guarded(Body&& body) noexcept {
 // bad_usage unless the caller's structure has today's size.
 Status check_size(const char* structure, size_t given, size_t wanted);
 Result<BackendOptions> backend_options(const sparkle_device_options* given);
+// "forbid", "warn", "allow", or NULL: warn. Errors: bad_usage.
+Result<Fallback> fallback_of(const char* text);
 
 // A copy for the caller, released by sparkle_string_free.
 char* new_text(const std::string& text);

@@ -15,11 +15,11 @@
 namespace sparkle::api {
 namespace {
 
-// As long as the structure was before it had its last field, or as it is now.
+// As long as the structure was before it had one of its last fields, or as it is now.
 Result<sparkle_session_options> whole_options(const sparkle_session_options& given) {
   static_assert(sizeof(void*) == 8, "the field before may end in padding, which would be read as this one");
   sparkle_session_options whole{};
-  if (given.size != offsetof(sparkle_session_options, fusion))
+  if (given.size != offsetof(sparkle_session_options, fusion) && given.size != offsetof(sparkle_session_options, fallback))
     SPARKLE_CHECK(check_size("sparkle_session_options", given.size, sizeof given));
   std::memcpy(&whole, &given, given.size);
   return whole;
@@ -30,8 +30,8 @@ Result<SessionOptions> session_options(const sparkle_session_options* outside, c
   if (!outside) return options;
   SPARKLE_TRY(whole, whole_options(*outside));
   // All there are: one more does not compile before it is looked at here.
-  const auto& [size, precision, algorithm, variant, tuning, memory_budget, plan_cache_bytes, accuracy, nonfinite, fusion] =
-      whole;
+  const auto& [size, precision, algorithm, variant, tuning, memory_budget, plan_cache_bytes, accuracy, nonfinite, fusion,
+               fallback] = whole;
   (void)size;
   if (precision && std::string_view(precision) != "fp32")
     return Error{Reason::type_not_served, "The precision '" + std::string(precision) + "' is not supported yet; use fp32."};
@@ -49,6 +49,8 @@ Result<SessionOptions> session_options(const sparkle_session_options* outside, c
   if (values != "fast" && values != "exact")
     return Error{Reason::bad_usage, "nonfinite is 'fast' or 'exact', not '" + std::string(values) + "'."};
   options.exact_nonfinite = values == "exact";
+  SPARKLE_TRY(wanted, fallback_of(fallback));
+  options.fallback = wanted;
   options.memory_budget = memory_budget;
   if (plan_cache_bytes > 0) options.plan_cache_bytes = plan_cache_bytes;
   if (tuning) {
@@ -62,6 +64,13 @@ Status open_model(sparkle_device* device, Result<ModelFile> model, const sparkle
                   sparkle_session** session) {
   if (!model.ok()) return model.take_error();
   SPARKLE_TRY(options, session_options(given, device->backend->device()));
+  options.events = device->events;
+  if (options.fallback == Fallback::allow && device->options.name != "cpu" && device->options.name != "auto")
+    options.next_device = [cpu = device->options](const Error&) mutable -> Result<std::shared_ptr<Backend>> {
+      cpu.name = "cpu";
+      SPARKLE_TRY(opened, open_backend(cpu));
+      return opened.backend;
+    };
   const bool compiled = model->compiled != nullptr;
   sparkle::FileStamp onnx = model->onnx;
   SPARKLE_TRY(opened, open_session(std::move(*model), device->backend, options));
@@ -227,6 +236,20 @@ sparkle_status sparkle_compile(sparkle_device* device, const char* path, const s
     SPARKLE_TRY(borrowed, api::borrow(inputs, input_count, "input"));
     SPARKLE_TRY(shapes, api::compiled_shapes(graph, borrowed));
     SPARKLE_TRY(done, compile_model(std::move(graph), device->backend, wanted, shapes, output));
+    return ok();
+  });
+}
+
+size_t sparkle_session_event_count(const sparkle_session* session) { return session ? session->session->events().size() : 0; }
+sparkle_status sparkle_session_event(const sparkle_session* session, size_t index, sparkle_event* event) {
+  return guarded([&]() -> Status {
+    if (!session || !event) return Error{Reason::bad_usage, "sparkle_session_event needs a session and a place."};
+    const FallbackEvent* found = session->session->events().at(index);
+    if (!found)
+      return Error{Reason::bad_usage, "The session has " + std::to_string(session->session->events().size()) +
+                                          " events; there is no number " + std::to_string(index) + "."};
+    *event = {found->what.c_str(), found->from.c_str(),  found->to.c_str(),     code_of(found->reason).data(),
+              found->cost,         found->layer.c_str(), found->message.c_str()};
     return ok();
   });
 }

@@ -150,6 +150,8 @@ Result<Plan> assembled(const Graph& graph, const Draft& draft, const std::vector
   plan.model = graph.name;
   plan.device = device.name;
   plan.calibrated = device.calibrated;
+  for (const MathUnit& unit : device.units)
+    if (unit.kind == UnitKind::matrix) plan.matrix_units.push_back(unit.name);
   plan.constants = draft.constants;
   plan.inputs = draft.inputs, plan.outputs = draft.outputs;
   for (size_t i = 0; i < graph.outputs.size(); ++i)

@@ -63,7 +63,8 @@ struct PlanConstant {
 struct Plan {
   std::string model;
   std::string device;
-  bool calibrated = false;  // whether the device's rates were measured
+  bool calibrated = false;                // whether the device's rates were measured
+  std::vector<std::string> matrix_units;  // of the device, by name
   std::vector<PlanTensor> tensors;
   std::vector<PlanStep> steps;
   std::vector<PlanConstant> constants;

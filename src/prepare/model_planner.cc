@@ -172,6 +172,7 @@ Result<PlannedModel> ModelPlanner::plan(const std::vector<HostTensor>& inputs, W
     const int64_t need = peak_bytes(planned, memory);
     Status fits = check_budget("With its weights packed the model '" + planned.plan.model + "'", need, budget);
     if (fits.ok()) {
+      SPARKLE_CHECK(check_fallback(fallbacks_in(planned.plan), options_.fallback));
       log_not_as_forced(planned.plan, planned.settings);
       return planned;
     }

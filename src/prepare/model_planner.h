@@ -53,6 +53,9 @@ class ModelPlanner {
   // That, its constants packed and its launches recorded: ready to run.
   Result<std::shared_ptr<PreparedPlan>> prepare(const std::vector<HostTensor>& inputs);
 
+  // What of a plan of this planner's falls back.
+  std::vector<FallbackEvent> fallbacks_in(const Plan& plan) const { return fallbacks_of(plan, options_); }
+
   // What constants occupy: packed ones, and the model's own where they are still needed.
   const ConstantMemory& constant_memory() const { return constant_memory_; }
   // Gives up packed constants that no prepared plan uses any more.

@@ -2,17 +2,25 @@
 // C, C++, Python - fills this one; compiled files hold its PlanSettings.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 #include "plan/plan.h"
 #include "plan/choose/tuning_store.h"
+#include "backends/backend.h"
 #include "prepare/compiled_model.h"
+#include "prepare/fallback.h"
 
 namespace sparkle {
 
 struct SessionOptions : PlanSettings {
   int64_t plan_cache_bytes = int64_t{256} << 20;  // what is kept for shapes seen before
   std::shared_ptr<const TuningStore> tuning;
+  Fallback fallback = Fallback::warn;
+  // Where a session goes on whose device is lost or full; empty: nowhere, and the error is the caller's.
+  std::function<Result<std::shared_ptr<Backend>>(const Error&)> next_device;
+  std::vector<FallbackEvent> events;  // of how its device came about: the session's first
 
   // As long as these options live.
   PlanOptions plan() const { return {static_cast<const PlanSettings&>(*this), tuning.get()}; }

@@ -139,6 +139,69 @@ TEST_F(MoveSession, GoesOnAfterALostDeviceAndAfterOutOfMemory) {
     }
 }
 
+// A session that may go on elsewhere does so within the run that failed, once, and says so.
+TEST_F(MoveSession, GoesOnByItselfWhereItMay) {
+  for (const Reason reason : {Reason::device_lost, Reason::out_of_memory}) {
+    const auto device = std::make_shared<FailingBackend>();
+    SessionOptions options;
+    int asked = 0;
+    bool fails = false;
+    options.next_device = [&](const Error& error) -> Result<std::shared_ptr<Backend>> {
+      EXPECT_EQ(error.reason, reason);
+      ++asked;
+      if (fails) return Error{Reason::device_unusable, "There is none."};
+      return cpu();
+    };
+    auto session = Session::open(zoo("tiny_chain"), device, options, [] { return zoo_network("tiny_chain"); });
+    ASSERT_TRUE(session.ok());
+    const auto inputs = testing::random_inputs(**session, 3);
+    const auto wanted = (*session)->run(inputs);
+    ASSERT_TRUE(wanted.ok());
+    EXPECT_EQ((*session)->events().size(), 0u);
+    (reason == Reason::device_lost ? device->lost : device->full) = true;
+    fails = true;
+    const auto stays = (*session)->run(inputs);
+    ASSERT_FALSE(stays.ok());
+    EXPECT_EQ(stays.error().reason, reason);
+    EXPECT_NE(stays.error().message.find("It cannot go on with another device: There is none."), std::string::npos);
+    EXPECT_EQ((*session)->backend(), device);
+    fails = false;
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(difference(**session, inputs, *wanted), "");
+    EXPECT_EQ(asked, 2);
+    ASSERT_EQ((*session)->events().size(), 1u);
+    const FallbackEvent& event = *(*session)->events().at(0);
+    EXPECT_EQ(event.what, "device");
+    EXPECT_EQ(event.from, "reference");
+    EXPECT_EQ(event.to, (*session)->backend()->device().name);
+    EXPECT_EQ(event.reason, reason);
+    EXPECT_NE(event.message.find("The session goes on with " + event.to + "."), std::string::npos) << event.message;
+    EXPECT_EQ((*session)->events().at(1), nullptr);
+  }
+}
+
+TEST_F(MoveSession, LayersOnPlainLoopsAreEventsOrRefused) {
+  SessionOptions options;
+  options.variant = "plain";
+  auto session = Session::open(zoo("tiny_chain"), cpu(), options);
+  ASSERT_TRUE(session.ok());
+  const auto inputs = testing::random_inputs(**session, 3);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE((*session)->run(inputs).ok());
+  const auto events = (*session)->events().all();
+  const auto plan = (*session)->prepare(inputs);
+  ASSERT_TRUE(plan.ok());
+  ASSERT_EQ(events.size(), (*plan)->steps.size());  // each once
+  EXPECT_EQ(events[0].what, "operator");
+  EXPECT_EQ(events[0].layer, (*plan)->steps[0].name);
+  EXPECT_GT(events[0].cost, 0);
+  options.fallback = Fallback::forbid;
+  session = Session::open(zoo("tiny_chain"), cpu(), options);
+  ASSERT_TRUE(session.ok());
+  const auto refused = (*session)->run(inputs);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().reason, Reason::no_kernel);
+  EXPECT_NE(refused.error().message.find("'" + events[0].layer + "'"), std::string::npos) << refused.error().message;
+}
+
 TEST_F(MoveSession, RunsOnOtherThreadsEndWhereTheyBegan) {
   const std::shared_ptr<Backend> places[] = {cpu(), make_reference_backend()};
   const auto session = open("tiny_residual", places[0], true);

@@ -23,8 +23,12 @@ std::string shapes_text(const std::vector<HostTensor>& inputs) {
 Session::Session(std::unique_ptr<ModelPlanner> planner, const SessionOptions& options, bool compiled)
     : plan_cache_bytes_(options.plan_cache_bytes),
       compiled_(compiled),
+      fallback_(options.fallback),
+      next_device_(options.next_device),
       planner_(std::move(planner)),
-      cache_(std::make_shared<CacheBytes>(options.plan_cache_bytes)) {}
+      cache_(std::make_shared<CacheBytes>(options.plan_cache_bytes)) {
+  for (const FallbackEvent& event : options.events) events_.add(event, fallback_);
+}
 
 Session::~Session() = default;
 
@@ -45,6 +49,13 @@ Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const CompiledMod
 }
 
 Result<Session::Placed> Session::prepared(const std::vector<HostTensor>& inputs) {
+  std::vector<FallbackEvent> fallbacks;
+  auto placed = placed_for(inputs, fallbacks);
+  for (FallbackEvent& event : fallbacks) events_.add(std::move(event), fallback_);
+  return placed;
+}
+
+Result<Session::Placed> Session::placed_for(const std::vector<HostTensor>& inputs, std::vector<FallbackEvent>& fallbacks) {
   SPARKLE_CHECK(check_inputs(this->inputs(), inputs, compiled_));
   std::string key = shapes_text(inputs);
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -57,6 +68,7 @@ Result<Session::Placed> Session::prepared(const std::vector<HostTensor>& inputs)
     return Placed{planner_->backend(), found->second};
   }
   SPARKLE_TRY(made, planner_->prepare(inputs));
+  fallbacks = planner_->fallbacks_in(*made->plan);
   plans_[key] = made;
   plan_order_.push_back(key);
   made->enter(cache_);
@@ -73,9 +85,11 @@ Result<Session::Placed> Session::prepared(const std::vector<HostTensor>& inputs)
 }
 
 Result<std::shared_ptr<const Plan>> Session::prepare(const std::vector<HostTensor>& inputs) {
-  return guard_memory("Preparing the model for these inputs", [&]() -> Result<std::shared_ptr<const Plan>> {
-    SPARKLE_TRY(made, prepared(inputs));
-    return std::shared_ptr<const Plan>(made.plan->plan);
+  return with_recovery([&] {
+    return guard_memory("Preparing the model for these inputs", [&]() -> Result<std::shared_ptr<const Plan>> {
+      SPARKLE_TRY(made, prepared(inputs));
+      return std::shared_ptr<const Plan>(made.plan->plan);
+    });
   });
 }
 
@@ -87,10 +101,12 @@ Status Session::check_values(const std::vector<HostTensor>& inputs) const {
 }
 
 Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inputs, RunReport* report, bool timestamps) {
-  return guard_memory("Running the model on these inputs", [&]() -> Result<std::vector<HostTensor>> {
-    SPARKLE_TRY(placed, prepared(inputs));
-    SPARKLE_CHECK(check_values(inputs));
-    return run_plan(placed, inputs, report, timestamps ? Keep::steps : Keep::nothing);
+  return with_recovery([&] {
+    return guard_memory("Running the model on these inputs", [&]() -> Result<std::vector<HostTensor>> {
+      SPARKLE_TRY(placed, prepared(inputs));
+      SPARKLE_CHECK(check_values(inputs));
+      return run_plan(placed, inputs, report, timestamps ? Keep::steps : Keep::nothing);
+    });
   });
 }
 
@@ -126,10 +142,12 @@ Result<std::vector<HostTensor>> Session::run_plan(const Placed& placed, const st
 
 Status Session::run_into(const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs, RunReport* report,
                          bool timestamps) {
-  return guard_memory("Running the model on these inputs", [&]() -> Status {
-    SPARKLE_TRY(placed, prepared(inputs));
-    SPARKLE_CHECK(check_values(inputs));
-    return execute(placed, inputs, outputs, report, timestamps ? Keep::steps : Keep::nothing);
+  return with_recovery([&] {
+    return guard_memory("Running the model on these inputs", [&]() -> Status {
+      SPARKLE_TRY(placed, prepared(inputs));
+      SPARKLE_CHECK(check_values(inputs));
+      return execute(placed, inputs, outputs, report, timestamps ? Keep::steps : Keep::nothing);
+    });
   });
 }
 

@@ -67,6 +67,12 @@ class Session {
   // on. Errors leave the session where it was: device_unusable for a compiled model of another machine, bad_usage where a
   // model given in memory has let its weights go, and what reading the model again says.
   Status move_to(std::shared_ptr<Backend> backend);
+  // After `error` of a run on `failed`: moves to SessionOptions::next_device, once, and says so among events(); ok where a run
+  // may be tried again, also because the session has moved meanwhile. run(), run_into(), prepare() and pipelines do this on
+  // their own. Errors: `error`, with why it cannot go on elsewhere.
+  Status recover(const Error& error, const Backend* failed);
+  // What was done in another way than asked for, so far; the list lives as long as the session.
+  const EventList& events() const { return events_; }
 
   // The plan for these inputs, made and compiled if new (weights packed), nothing run. Only shapes and types matter: tensors
   // may come without memory, except for inputs that are needed by value.
@@ -101,6 +107,16 @@ class Session {
   Result<std::vector<HostTensor>> run_plan(const Placed& placed, const std::vector<HostTensor>& inputs, RunReport* report,
                                            Keep keep, std::optional<std::byte> wiped_to = {});
   Result<Placed> prepared(const std::vector<HostTensor>& inputs);
+  Result<Placed> placed_for(const std::vector<HostTensor>& inputs, std::vector<FallbackEvent>& fallbacks);
+  // attempt(), and once more where the device failed and the session goes on with another.
+  template <class Attempt>
+  auto with_recovery(Attempt&& attempt) -> decltype(attempt()) {
+    const std::shared_ptr<Backend> before = backend();
+    auto result = attempt();
+    if (result.ok() || !is_of_the_device(result.error())) return result;
+    if (Status recovered = recover(result.error(), before.get()); !recovered.ok()) return recovered.take_error();
+    return attempt();
+  }
   Status execute(const Placed& placed, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
                  RunReport* report, Keep keep, std::optional<std::byte> wiped_to = {});
   Status go_to(std::shared_ptr<Backend> backend);
@@ -108,6 +124,11 @@ class Session {
 
   const int64_t plan_cache_bytes_;
   const bool compiled_;
+  const Fallback fallback_;
+  const std::function<Result<std::shared_ptr<Backend>>(const Error&)> next_device_;
+  EventList events_;
+  std::mutex recovery_;       // taken before mutex_
+  bool recovered_ = false;    // since the caller opened or moved the session
   mutable std::mutex mutex_;  // of all below
   std::unique_ptr<ModelPlanner> planner_;
   std::shared_ptr<CacheBytes> cache_;

@@ -1,4 +1,5 @@
 // What `sparkle` says where options do not fit: one sentence and status 2, never silence; and its errors as JSON.
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "command/command.h"
@@ -59,6 +60,46 @@ TEST_F(CommandOptions, NoCommandIgnoresFallback) {
     EXPECT_SAYS(refusal(conv + mode), "--fallback is for the steps of a model and needs --model");
   EXPECT_SAYS(refusal("bench --gemm 8x8x8 --fallback warn"), "--fallback is for the steps of a model");
   EXPECT_SAYS(refusal("tune --conv ic8ih8oc8kh3ph1 --fallback warn"), "--fallback does not go with tune");
+}
+
+// What the caller requires of a plan is held against each of its layers before anything runs.
+TEST_F(CommandOptions, RequirementsThatAreNotMetAreStatus3NamingTheLayer) {
+  for (const std::string& command :
+       {"run " + classifier_, "explain " + classifier_, "compile " + classifier_ + " -o out.sparkle"}) {
+    const Said unit = sparkle(command + " --device cpu --require matrix");
+    if (unit.status != 0) {  // a CPU with tile registers may compute it by these
+      EXPECT_EQ(unit.status, 3) << command << unit.err;
+      EXPECT_SAYS(unit.err, "and --require matrix is not met");
+      EXPECT_SAYS(unit.err, "Step '");
+    }
+    const Said device = sparkle(command + " --device cpu --require device=vulkan");
+    EXPECT_EQ(device.status, 3) << command << device.err;
+    EXPECT_SAYS(device.err, "runs on cpu, and --require device=vulkan is not met");
+  }
+  EXPECT_EQ(sparkle("run " + classifier_ + " --device cpu --require device=cpu").status, 0);
+  EXPECT_SAYS(refusal("run " + classifier_ + " --require speed"), "'speed' is neither matrix nor device=NAME");
+}
+
+// A device that cannot be used here gives way to the CPU where that is allowed, and the answer says so.
+TEST_F(CommandOptions, ADeviceThatIsMissingGivesWayWhereAllowed) {
+  ::setenv("SPARKLE_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
+  const std::string missing = "run " + classifier_ + " --device cuda --json";
+  const Said refused = sparkle(missing);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(sparkle(missing + " --fallback forbid").status, 2);
+  const Said said = sparkle(missing + " --fallback allow");
+  ::unsetenv("SPARKLE_CUDA_DRIVER");
+  ASSERT_EQ(said.status, 0) << said.err;
+  EXPECT_SAYS(said.err, "The CPU runs the model in its place.");
+  const auto events = nlohmann::json::parse(said.out)["events"];
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0]["what"], "device");
+  EXPECT_EQ(events[0]["from"], "cuda");
+  EXPECT_EQ(events[0]["reason"], "device_unusable");
+  const auto plain = nlohmann::json::parse(sparkle("run " + classifier_ + " --variant plain --json").out)["events"];
+  ASSERT_GE(plain.size(), 1u);
+  EXPECT_EQ(plain[0]["what"], "operator");
+  EXPECT_EQ(plain[0]["to"], "plain loops");
 }
 
 // Where a device has no kernel for a step there is nothing to fall back to; forbidding that is a requirement that is not met.

@@ -159,6 +159,22 @@ def test_exact_nonfinite_keeps_out_transforms(tmp_path):
     np.testing.assert_array_equal(sparkle.Session(file, nonfinite="exact").run(x)[0], sparkle.Session(file).run(x)[0])
 
 
+def test_events_tell_what_fell_back(monkeypatch):
+    monkeypatch.setenv("SPARKLE_CUDA_DRIVER", "/nowhere/libcuda.so.1")
+    with pytest.raises(sparkle.Error) as missing:
+        sparkle.Session(MODEL, "cuda")
+    assert missing.value.code == "device_unusable"
+    instead = sparkle.Session(MODEL, "cuda", fallback="allow", variant="plain")
+    assert [(e.what, e.from_, e.reason) for e in instead.events] == [("device", "cuda", "device_unusable")]
+    instead.run(picture(9, 13))
+    layers = instead.events[1:]
+    assert layers and all(e.what == "operator" and e.layer and e.cost > 0 for e in layers)
+    with pytest.raises(sparkle.NotServed, match=layers[0].layer):
+        sparkle.Session(MODEL, variant="plain", fallback="forbid").run(picture(9, 13))
+    with pytest.raises(sparkle.BadInput, match="never"):
+        sparkle.Session(MODEL, fallback="never")
+
+
 def test_moves_to_another_device(session):
     x = picture(9, 13)
     moving = sparkle.Session(MODEL, "reference")

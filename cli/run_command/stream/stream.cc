@@ -48,9 +48,7 @@ class Stream {
   Status run(int64_t begin, int64_t end, const std::function<Read(int64_t)>& read, Answers& answers, Progress& progress) {
     const int readers = std::clamp(usable_threads(common_.threads).threads, 1, kMostReaders);
     OrderedWork<Read> ahead(begin, end, readers, kReadAhead * readers, read);
-    PipelineOptions options;
-    options.recover = [this](const Error& error) { return go_on_elsewhere(error); };
-    Pipeline pipeline(session_, options);
+    Pipeline pipeline(session_, {});
     for (int64_t i = begin; i < end && !stopped(); ++i) {
       Read item = ahead.take();
       if (!item) break;
@@ -87,20 +85,6 @@ class Stream {
     if (status.ok()) return;
     const std::lock_guard lock(mutex_);
     if (stopped_.ok()) stopped_ = std::move(status);
-  }
-
-  // A device that is lost or full gives way to the CPU where a device was not asked for by name, or that is allowed; and it is
-  // said.
-  Status go_on_elsewhere(const Error& error) {
-    if (!common_.chosen && common_.fallback != "allow") return error;
-    if (moved_) return ok();
-    CommonOptions cpu = common_;
-    cpu.device = "cpu";
-    SPARKLE_TRY(opened, open_device(cpu));
-    SPARKLE_CHECK(session_->move_to(opened.backend));
-    moved_ = true;
-    print_note(error.message + " The stream goes on with the CPU.");
-    return ok();
   }
 
   void hand_over(Pipeline& pipeline, Answers& answers, Progress& progress) {
@@ -156,7 +140,7 @@ class Stream {
   const std::shared_ptr<Session> session_;
   const std::vector<std::string>& labels_;
   int64_t rows_ = 1;
-  bool fixed_ = false, moved_ = false;  // to another device
+  bool fixed_ = false;
   std::vector<HostTensor> gathered_;
   std::vector<int64_t> of_;
   std::mutex mutex_;
@@ -175,8 +159,8 @@ Result<HostTensor> tensor_of(const Picture& picture, const Preprocess& preproces
   return in_float_type(tensor, type);
 }
 
-int summary(const CommonOptions& common, const RunOptions& o, const Stream& stream, int64_t before, double seconds,
-            const std::string& device_note, const char* items) {
+int summary(const CommonOptions& common, const RunOptions& o, const Stream& stream, const Session& session, int64_t before,
+            double seconds, const std::string& device_note, const char* items) {
   const Counts& c = stream.counts;
   const int64_t answered = c.answered, unreadable = c.unreadable, failed = c.failed, dropped = c.dropped;
   const double rate = seconds > 0 ? static_cast<double>(answered) / seconds : 0;
@@ -189,6 +173,7 @@ int summary(const CommonOptions& common, const RunOptions& o, const Stream& stre
                                        {"dropped", dropped},
                                        {"seconds", seconds},
                                        {"items_per_second", rate},
+                                       {"events", json_of(session.events().all())},
                                        {"output", o.output}}
                             .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
                             .c_str());
@@ -284,7 +269,7 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const std::shar
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   progress.clear();
   if (!status.ok()) return fail(status.error(), common);
-  return summary(common, o, stream, begin, seconds, device_note, frames ? "frames" : "items");
+  return summary(common, o, stream, *session, begin, seconds, device_note, frames ? "frames" : "items");
 }
 
 }  // namespace sparkle::cli

@@ -64,4 +64,16 @@ Result<OpenBackend> open_backend(const BackendOptions& o) {
                "There is no device '" + o.name + "'; use auto, " + told + "or FILE.json with 'sparkle explain'."};
 }
 
+Result<OpenBackend> open_backend_or_cpu(const BackendOptions& o) {
+  auto opened = open_backend(o);
+  if (opened.ok() || opened.error().reason != Reason::device_unusable || o.name == "cpu" || o.name == "auto") return opened;
+  BackendOptions cpu = o;
+  cpu.name = "cpu";
+  SPARKLE_TRY(instead, open_backend(cpu));
+  const Error why = opened.take_error();
+  instead.events.push_back({"device", o.name, instead.backend->device().name, why.reason, 0, "",
+                            why.message + " The CPU runs the model in its place."});
+  return instead;
+}
+
 }  // namespace sparkle

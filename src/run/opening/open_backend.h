@@ -9,6 +9,7 @@
 
 #include "backends/backend.h"
 #include "backends/cpu/cpu_backend.h"
+#include "prepare/fallback.h"
 
 namespace sparkle {
 
@@ -34,6 +35,7 @@ struct OpenBackend {
   std::vector<std::string> tried;     // what self-tests of kernels on this driver found: "banned pool/shader: wrong ..."
   std::string roofs_file;             // that keeps the measured roofs; empty where none is kept
   std::time_t roofs_measured_at = 0;  // 0: not measured, or unknown
+  std::vector<FallbackEvent> events;  // of open_backend_or_cpu()
 };
 // Tries kernels by the lines that BackendOptions::try_elsewhere was handed; the verdicts lie in the user's cache folder.
 // Errors: device_unusable, bad_format.
@@ -56,5 +58,7 @@ void add_backend(const BackendRow& row);
 
 // Errors: bad_usage for an unknown name, device_unusable for what has no backend.
 Result<OpenBackend> open_backend(const BackendOptions& options);
+// The same, and the CPU in the place of a device that cannot be used here: OpenBackend::events says so. Errors: bad_usage.
+Result<OpenBackend> open_backend_or_cpu(const BackendOptions& options);
 
 }  // namespace sparkle

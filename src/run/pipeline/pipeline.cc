@@ -12,11 +12,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Whether another device may do what this one did not.
-bool is_of_the_device(const Error& error) {
-  return error.reason == Reason::device_lost || error.reason == Reason::out_of_memory;
-}
-
 Error closed_error() { return {Reason::bad_usage, "The pipeline is closed and takes no more items."}; }
 
 }  // namespace
@@ -44,7 +39,7 @@ void Pipeline::close() {
 
 bool Pipeline::put(std::vector<HostTensor>& inputs, Done& done, std::unique_lock<std::mutex>& lock) {
   if (waiting_.size() >= most_waiting_) return false;
-  waiting_.push_back({std::move(inputs), std::move(done), nullptr, {}, ok()});
+  waiting_.push_back({std::move(inputs), std::move(done), nullptr, {}, nullptr, ok()});
   lock.unlock();
   to_feed_.notify_one();
   return true;
@@ -126,6 +121,8 @@ void Pipeline::hand_back(Item& item, std::unique_lock<std::mutex>& lock) {
 
 Status Pipeline::begin(Item& item) {
   const auto once = [&]() -> Status {
+    item.token = {};
+    item.device = session_->backend();
     SPARKLE_TRY(plan, session_->prepare(item.inputs));
     for (size_t i = 0; i < item.inputs.size(); ++i)
       if (!item.inputs[i].bytes && item.inputs[i].elements() > 0)
@@ -143,7 +140,11 @@ Status Pipeline::begin(Item& item) {
   return guard_memory("Running the model on these inputs", [&]() -> Status {
     Status begun = once();
     // The session has moved to another device meanwhile.
-    if (!begun.ok() && begun.error().reason == Reason::bad_usage && session_->backend() != item.set->backend()) begun = once();
+    if (!begun.ok() && begun.error().reason == Reason::bad_usage && session_->backend() != item.set->backend()) {
+      // What the device before was given still uses the set's buffers; its own end is no concern of the item any more.
+      if (item.set->backend()) (void)item.set->backend()->wait(item.token);
+      begun = once();
+    }
     return begun;
   });
 }
@@ -175,8 +176,10 @@ Pipeline::Outputs Pipeline::end(Item& item) {
     const std::lock_guard lock(mutex_);
     times_.waiting += waited, times_.bringing += seconds_since(woken);
   }
-  if (outputs.ok() || !options_.recover || !is_of_the_device(outputs.error())) return outputs;
-  if (const Status recovered = options_.recover(outputs.error()); !recovered.ok()) return outputs;
+  if (outputs.ok() || !is_of_the_device(outputs.error())) return outputs;
+  Status recovered =
+      options_.recover ? options_.recover(outputs.error()) : session_->recover(outputs.error(), item.device.get());
+  if (!recovered.ok()) return recovered.take_error();
   {
     const std::lock_guard lock(mutex_);
     ++times_.again;

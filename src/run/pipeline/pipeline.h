@@ -20,7 +20,8 @@ struct PipelineOptions {
   int depth = 3;    // sets of buffers: items that the device has at once; at least 1
   int waiting = 0;  // items that wait for a set before submit() waits; 0: four times as many as there are sets
   // Called with an error that is not the item's own: the device was lost or has no memory left. Where it returns ok the session
-  // can go on, and the items that failed so are run again, in their order. Empty: they fail. Called by one thread at a time.
+  // can go on, and the items that failed so are run again, in their order. Empty: Session::recover(). Called by one thread at
+  // a time.
   std::function<Status(const Error&)> recover;
 };
 
@@ -61,7 +62,8 @@ class Pipeline {
     std::vector<HostTensor> inputs;
     Done done;
     std::unique_ptr<TransferSet> set;  // once it is under way
-    Token token;
+    Token token;                       // of the set's backend
+    std::shared_ptr<Backend> device;   // that the session had when the item was begun
     Status begun = ok();
   };
   void feed();

@@ -196,6 +196,54 @@ TEST(Pipeline, FaultsLoseNothingAndChangeNothing) {
   }
 }
 
+// The session goes to another device between an item's upload, which is still under way, and its run.
+TEST(Pipeline, BuffersOutliveAnUploadThatASessionMovesAwayFrom) {
+  const auto backend = std::make_shared<SlowBackend>();
+  const auto session = open(backend);
+  const Work work = work_for(*session, 3);
+  Pipeline pipeline(session, {1, 0, {}});
+  backend->hold();
+  backend->at_copy([&] { ASSERT_TRUE(session->move_to(cpu()).ok()); });
+  std::vector<std::future<Pipeline::Outputs>> futures;
+  for (const auto& inputs : work.items) futures.push_back(std::move(*pipeline.submit(inputs)));
+  // An item that did not wait for its upload would be done by now, its buffers freed.
+  (void)futures[0].wait_for(std::chrono::milliseconds(50));
+  backend->release();
+  for (size_t i = 0; i < futures.size(); ++i) {
+    const auto outputs = futures[i].get();
+    ASSERT_TRUE(outputs.ok()) << outputs.error().message;
+    for (int64_t e = 0; e < work.wanted[i][0].elements(); ++e)
+      ASSERT_NEAR((*outputs)[0].data<float>()[e], work.wanted[i][0].data<float>()[e], 1e-3) << i;
+  }
+  pipeline.close();
+  EXPECT_FALSE(backend->touched_freed());
+}
+
+// Without a word of the caller's but that it may: the pipeline asks the session.
+TEST(Pipeline, GoesOnWithTheNextDeviceOfItsSession) {
+  const auto right = open(cpu());
+  const Work work = work_for(*right, 6);
+  for (const int at : {0, 3, 7, 12}) {
+    const auto backend = std::make_shared<SlowBackend>();
+    SessionOptions options;
+    int asked = 0;
+    options.next_device = [&](const Error&) -> Result<std::shared_ptr<Backend>> { return ++asked, cpu(); };
+    auto opened =
+        Session::open(std::move(*zoo_network("tiny_chain")), backend, options, [] { return zoo_network("tiny_chain"); });
+    ASSERT_TRUE(opened.ok());
+    const std::shared_ptr<Session> session(std::move(*opened));
+    ASSERT_TRUE(session->prepare(work.items[0]).ok());
+    backend->fail_at(at, Reason::device_lost);
+    Pipeline pipeline(session, {});
+    const Results results = run_all(pipeline, work);
+    ASSERT_EQ(results.of.size(), work.items.size());
+    for (const auto& result : results.of) EXPECT_TRUE(result.ok()) << result.error().message;
+    EXPECT_EQ(asked, 1);
+    ASSERT_EQ(session->events().size(), 1u);
+    EXPECT_EQ(session->events().at(0)->reason, Reason::device_lost);
+  }
+}
+
 TEST(Pipeline, WithoutRecoveryErrorsStay) {
   const auto backend = std::make_shared<SlowBackend>();
   const auto session = open(backend);

@@ -7,7 +7,10 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "backends/reference/reference_backend.h"
 
@@ -43,6 +46,10 @@ class SlowBackend final : public Backend {
     calls_ = 0, fail_at_ = call, reason_ = reason;
   }
   bool failed() const { return failed_; }
+  // Called once, at the next copy, when that has been handed over.
+  void at_copy(std::function<void()> call) { at_copy_ = std::move(call); }
+  // Whether a copy ran over memory that had been freed meanwhile.
+  bool touched_freed() const { return touched_freed_; }
   // Programs that were submitted and are not complete.
   int under_way() const { return under_way_; }
 
@@ -50,8 +57,8 @@ class SlowBackend final : public Backend {
   Result<std::shared_ptr<Buffer>> allocate(int64_t bytes, MemoryKind kind) override {
     SPARKLE_CHECK(fault());
     SPARKLE_TRY(buffer, under_->allocate(bytes, kind));
-    if (kind == MemoryKind::staging) return buffer;
-    return std::shared_ptr<Buffer>(std::make_shared<Hidden>(std::move(buffer)));
+    if (kind == MemoryKind::staging) return std::shared_ptr<Buffer>(std::make_shared<Staging>(std::move(buffer), live_));
+    return std::shared_ptr<Buffer>(std::make_shared<Hidden>(std::move(buffer), live_));
   }
   Result<std::shared_ptr<Buffer>> import(void*, int64_t) override { return std::shared_ptr<Buffer>(); }
   Result<std::unique_ptr<Kernel>> compile(const Stage& stage, const Schedule& schedule, uint32_t constants) override {
@@ -76,10 +83,18 @@ class SlowBackend final : public Backend {
     std::vector<CopyRegion> shown(regions.begin(), regions.end());
     for (CopyRegion& r : shown) r.from = shown_of(r.from), r.to = shown_of(r.to);
     count_copy();
-    return put([this, shown] {
+    std::vector<const Buffer*> touched;
+    for (const CopyRegion& r : regions) touched.push_back(r.from), touched.push_back(r.to);
+    const Token handed = put([this, shown, touched] {
+      if (!live_->all(touched)) {
+        touched_freed_ = true;
+        return ok();
+      }
       const auto token = under_->copy(shown, {});
       return token.ok() ? under_->wait(*token) : Status(token.error());
     });
+    if (const auto call = std::exchange(at_copy_, {})) call();
+    return handed;
   }
   bool done(Token token) override {
     const std::lock_guard lock(mutex_);
@@ -97,15 +112,48 @@ class SlowBackend final : public Backend {
   Executor& executor() override { return under_->executor(); }
 
  private:
-  struct Hidden final : Buffer {
-    explicit Hidden(std::shared_ptr<Buffer> buffer) : under(std::move(buffer)) {}
+  // The buffers that there are.
+  class Live {
+   public:
+    void put(const Buffer* buffer) {
+      const std::lock_guard lock(mutex_);
+      buffers_.insert(buffer);
+    }
+    void drop(const Buffer* buffer) {
+      const std::lock_guard lock(mutex_);
+      buffers_.erase(buffer);
+    }
+    bool all(const std::vector<const Buffer*>& wanted) {
+      const std::lock_guard lock(mutex_);
+      for (const Buffer* buffer : wanted)
+        if (!buffers_.contains(buffer)) return false;
+      return true;
+    }
+
+   private:
+    std::mutex mutex_;
+    std::set<const Buffer*> buffers_;
+  };
+  struct Counted : Buffer {
+    Counted(std::shared_ptr<Buffer> buffer, std::shared_ptr<Live> list) : under(std::move(buffer)), live(std::move(list)) {
+      live->put(this);
+    }
+    ~Counted() override { live->drop(this); }
     int64_t bytes() const override { return under->bytes(); }
     uint64_t address() const override { return under->address(); }
     std::shared_ptr<Buffer> under;
+    std::shared_ptr<Live> live;
+  };
+  struct Hidden final : Counted {
+    using Counted::Counted;
+  };
+  struct Staging final : Counted {
+    using Counted::Counted;
+    std::byte* host() override { return under->host(); }
   };
   static Buffer* shown_of(Buffer* buffer) {
-    const auto* hidden = dynamic_cast<Hidden*>(buffer);
-    return hidden ? hidden->under.get() : buffer;
+    const auto* counted = dynamic_cast<Counted*>(buffer);
+    return counted ? counted->under.get() : buffer;
   }
   Status fault() {
     const std::lock_guard lock(mutex_);
@@ -142,7 +190,9 @@ class SlowBackend final : public Backend {
   std::deque<std::function<Status()>> jobs_;
   uint64_t given_ = 0, complete_ = 0;
   bool held_ = false, ended_ = false;
-  std::atomic<bool> lost_{false}, failed_{false};
+  std::shared_ptr<Live> live_ = std::make_shared<Live>();
+  std::function<void()> at_copy_;
+  std::atomic<bool> lost_{false}, failed_{false}, touched_freed_{false};
   std::atomic<int> under_way_{0};
   int calls_ = 0, fail_at_ = -1;
   Reason reason_ = Reason::none;

@@ -49,6 +49,18 @@ Status TransferSet::fit(std::shared_ptr<Backend> backend, std::shared_ptr<const 
   return ok();
 }
 
+// The buffers live until the copy is complete, whatever becomes of the set: it may go to another device meanwhile.
+Result<Token> TransferSet::copy(const std::vector<CopyRegion>& regions, Token after, const std::vector<Place>& places) {
+  SPARKLE_TRY(token, backend_->copy(regions, after));
+  std::vector<std::shared_ptr<void>> used;
+  for (const Place& place : places) {
+    used.push_back(place.device);
+    if (place.staging) used.push_back(place.staging);
+  }
+  backend_->keep_until(token, std::move(used));
+  return token;
+}
+
 Result<Token> TransferSet::upload(const std::vector<HostTensor>& inputs) {
   std::vector<CopyRegion> regions;
   for (size_t i = 0; i < in_.size(); ++i) {
@@ -58,7 +70,7 @@ Result<Token> TransferSet::upload(const std::vector<HostTensor>& inputs) {
     std::memcpy(to.host(), inputs[i].bytes.get(), static_cast<size_t>(inputs[i].size_bytes()));
     if (in_[i].staging) regions.push_back({in_[i].staging.get(), 0, in_[i].device.get(), 0, inputs[i].size_bytes()});
   }
-  return regions.empty() ? Result<Token>(Token{}) : backend_->copy(regions, {});
+  return regions.empty() ? Result<Token>(Token{}) : copy(regions, {}, in_);
 }
 
 Result<Token> TransferSet::download(Token after) {
@@ -66,7 +78,7 @@ Result<Token> TransferSet::download(Token after) {
   for (size_t i = 0; i < out_.size(); ++i)
     if (out_[i].staging && results_[i].size_bytes() > 0)
       regions.push_back({out_[i].device.get(), 0, out_[i].staging.get(), 0, results_[i].size_bytes()});
-  return regions.empty() ? Result<Token>(after) : backend_->copy(regions, after);
+  return regions.empty() ? Result<Token>(after) : copy(regions, after, out_);
 }
 
 Result<std::vector<HostTensor>> TransferSet::take() {

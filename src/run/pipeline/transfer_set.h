@@ -29,6 +29,7 @@ class TransferSet {
     bool shared = false;                      // the caller's own memory
   };
   Status place(Place& place, int64_t bytes);
+  Result<Token> copy(const std::vector<CopyRegion>& regions, Token after, const std::vector<Place>& places);
 
   std::shared_ptr<Backend> backend_;
   std::shared_ptr<const Plan> plan_;

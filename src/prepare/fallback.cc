@@ -1,0 +1,102 @@
+#include "prepare/fallback.h"
+
+#include <algorithm>
+#include <array>
+
+#include "backends/reference/reference_backend.h"
+#include "base/log.h"
+
+namespace sparkle {
+namespace {
+
+constexpr std::array<std::string_view, 3> kFallbacks = {"forbid", "warn", "allow"};
+
+FallbackEvent plain_step(const PlanStep& step, const std::string& device, const PlanSettings& settings) {
+  const bool forced = settings.variant == "plain";
+  const std::string why = forced ? ") runs on plain reference loops, as --variant plain demands"
+                                 : ") has no fast kernel here and runs on plain reference loops";
+  return {"operator",
+          device,
+          "plain loops",
+          forced ? Reason::forced_other : Reason::no_kernel,
+          step.cost.seconds,
+          step.name,
+          "Step '" + step.name + "' (" + step.algorithm + why + "."};
+}
+
+// What the planner put in front of a kernel that does not take floats of 16 bits; conversions of the model's own are nodes.
+bool widens(const PlanStep& step) {
+  if (!step.nodes.empty() || step.stage.inputs.size() != 1 || step.stage.outputs.size() != 1) return false;
+  const DType from = step.stage.inputs[0].dtype;
+  return (from == DType::f16 || from == DType::bf16) && step.stage.outputs[0].dtype == DType::f32;
+}
+
+}  // namespace
+
+std::string_view name_of(Fallback fallback) { return kFallbacks[static_cast<size_t>(fallback)]; }
+bool parse_name(std::string_view text, Fallback& fallback) {
+  const auto* const found = std::find(kFallbacks.begin(), kFallbacks.end(), text);
+  if (found == kFallbacks.end()) return false;
+  fallback = static_cast<Fallback>(found - kFallbacks.begin());
+  return true;
+}
+
+std::vector<FallbackEvent> fallbacks_of(const Plan& plan, const PlanSettings& settings) {
+  std::vector<FallbackEvent> events;
+  const bool reference = plan.device == reference_device().name;  // which has plain loops alone
+  for (const PlanStep& step : plan.steps) {
+    if (variant_of(step.schedule) == "plain" && !reference) events.push_back(plain_step(step, plan.device, settings));
+    if (!widens(step)) continue;
+    const std::string from(name_of(step.stage.inputs[0].dtype));
+    events.push_back({"precision", from, "f32", Reason::type_without_unit, step.cost.seconds, step.name,
+                      "Step '" + step.name + "' converts " + from + " to f32, because what reads it computes in f32 on " +
+                          plan.device + "."});
+  }
+  return events;
+}
+
+Status check_fallback(const std::vector<FallbackEvent>& events, Fallback fallback) {
+  if (fallback != Fallback::forbid) return ok();
+  for (const FallbackEvent& event : events) {
+    if (event.what != "operator") continue;
+    std::string sentence = event.message;
+    if (!sentence.empty() && sentence.back() == '.') sentence.pop_back();
+    return Error{Reason::no_kernel, sentence + ", which --fallback forbids."};
+  }
+  return ok();
+}
+
+bool is_of_the_device(const Error& error) {
+  return error.reason == Reason::device_lost || error.reason == Reason::out_of_memory;
+}
+
+void EventList::add(FallbackEvent event, Fallback fallback) {
+  const bool device = event.what == "device";
+  // Conversions are exact, and many; plain loops that were demanded are no surprise: notes.
+  const bool asked_for = event.what == "precision" || event.reason == Reason::forced_other;
+  const bool warning = device || (fallback != Fallback::allow && !asked_for);
+  std::unique_lock lock(mutex_);
+  const auto same = [&](const FallbackEvent& other) { return other.layer == event.layer && other.message == event.message; };
+  if (!device && std::any_of(events_.begin(), events_.end(), same)) return;
+  const std::string message = event.message;
+  if (events_.size() < kMost) events_.push_back(std::move(event));
+  lock.unlock();
+  log(warning ? LogLevel::warning : LogLevel::info, message);
+}
+
+size_t EventList::size() const {
+  const std::lock_guard lock(mutex_);
+  return events_.size();
+}
+
+const FallbackEvent* EventList::at(size_t index) const {
+  const std::lock_guard lock(mutex_);
+  return index < events_.size() ? &events_[index] : nullptr;
+}
+
+std::vector<FallbackEvent> EventList::all() const {
+  const std::lock_guard lock(mutex_);
+  return {events_.begin(), events_.end()};
+}
+
+}  // namespace sparkle
