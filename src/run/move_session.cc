@@ -5,7 +5,10 @@
 namespace sparkle {
 
 Status Session::move_to(std::shared_ptr<Backend> backend) {
-  return guard_memory("Moving the session to another device", [&] { return go_to(std::move(backend)); });
+  return guard_memory("Moving the session to another device", [&] {
+    if (parts_) return parts_->move_to(std::move(backend));
+    return go_to(std::move(backend));
+  });
 }
 
 Status Session::go_to(std::shared_ptr<Backend> backend) {
