@@ -12,7 +12,7 @@
 namespace sparkle {
 namespace {
 
-constexpr int64_t kMostSteps = 1 << 20;             // of all loops in one run
+constexpr int64_t kMostSteps = 1 << 17;             // of all loops in one run
 constexpr int64_t kMostStacked = int64_t{4} << 30;  // bytes that loops of one run may stack up
 constexpr int64_t kSmall = 1024;                    // elements of a part's inputs up to which folding it is tried
 

@@ -28,7 +28,7 @@ class ModelInParts {
   const std::vector<SessionInput>& outputs() const { return outputs_; }
 
   // Any number of threads. Errors: bad_input naming the input, what the parts say, size_overflow where loops of one run take
-  // more than a million steps or hold more than the bytes allowed.
+  // more than 131,072 steps or hold more than the bytes allowed.
   Result<std::vector<HostTensor>> run(const std::vector<HostTensor>& inputs);
 
   // Errors leave every part where it was.
