@@ -81,6 +81,7 @@ Result<std::shared_ptr<Session>> open_to_serve(const std::string& path, const Op
   SPARKLE_TRY(model, read_model(path));
   SPARKLE_TRY(opened, open_session(std::move(model), device.backend, options));
   std::shared_ptr<Session> session(std::move(opened));
+  SPARKLE_CHECK(session->has_single_plan());
   if (!all_fixed(session->inputs())) return session;
   std::vector<HostTensor> shapes;
   for (const SessionInput& in : session->inputs()) shapes.push_back({in.dtype, in.shape, nullptr});

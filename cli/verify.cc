@@ -125,7 +125,7 @@ Verdict verify_model(const fs::path& model, const fs::path& directory, std::shar
         return {Verdict::failed, set.filename().string() + ", output " + std::to_string(i) + ": " + c.problem,
                 c.relative_error(), 0};
     }
-    const int plain = common.device == "reference" ? 0 : plain_steps(*report.plan);
+    const int plain = common.device == "reference" || !report.plan ? 0 : plain_steps(*report.plan);
     if (plain > 0 && common.fallback != "allow") verdict.detail = std::to_string(plain) + " steps on plain loops";
     if (plain > 0 && common.fallback == "forbid") return {Verdict::failed, verdict.detail + ", which --fallback forbids", 0, 0};
     ++verdict.sets;

@@ -12,6 +12,8 @@
 #include "onnx/node.h"
 #include "onnx/reader.h"
 #include "onnx/tensor_file.h"
+#include "graph/parts/expand.h"
+#include "plan/lower/supported.h"
 #include "plan/plan_testing.h"
 
 namespace sparkle {
@@ -38,6 +40,9 @@ std::set<std::string> operators_of(const fs::path& model) {
 // Read, bound to its stored inputs and planned.
 Status planned(const fs::path& folder, const Device& device) {
   SPARKLE_TRY(graph, read_onnx((folder / "model.onnx").string()));
+  SPARKLE_CHECK(check_supported(graph, folder.filename().string()));
+  if (runs_in_parts(graph)) SPARKLE_CHECK(expand_paths(graph));
+  if (runs_in_parts(graph)) return ok();  // `sparkle verify` runs it
   SPARKLE_CHECK(simplify(graph));
   const std::vector<bool> needed = inputs_needed_by_value(graph);
   std::vector<InputBinding> bindings;

@@ -24,9 +24,14 @@ namespace {
 
 struct Prepared {
   std::vector<HostTensor> tensors;
-  std::vector<std::string> notes;  // how each input came about
-  std::shared_ptr<const Plan> plan;
+  std::vector<std::string> notes;    // how each input came about
+  std::shared_ptr<const Plan> plan;  // none where the model runs in parts
 };
+
+Result<std::shared_ptr<const Plan>> plan_of(Session& session, const std::vector<HostTensor>& inputs) {
+  if (session.in_parts()) return std::shared_ptr<const Plan>();
+  return session.prepare(inputs);
+}
 
 // Plans before anything large is made: nothing is filled that the memory budget has no room for.
 // `first`: the first input's picture where it has been read.
@@ -36,7 +41,7 @@ Result<Prepared> prepare_inputs(Session& session, const RunOptions& o, std::opti
   if (o.inputs.empty()) {
     SPARKLE_TRY(shapes, input_shapes(wanted, o.shapes));
     SPARKLE_TRY(unfilled, unfilled_inputs(wanted, shapes));
-    SPARKLE_TRY(plan, session.prepare(unfilled));
+    SPARKLE_TRY(plan, plan_of(session, unfilled));
     SPARKLE_CHECK(fill_inputs(wanted, unfilled, 1));
     p.tensors = std::move(unfilled);
     p.plan = std::move(plan);
@@ -74,7 +79,7 @@ Result<Prepared> prepare_inputs(Session& session, const RunOptions& o, std::opti
     p.notes.push_back(head + " (" + picture.size_text() + "): " + preprocess.preset + ", " + to_text(preprocess));
     pictures.push_back({i, std::move(picture), preprocess});
   }
-  SPARKLE_TRY(plan, session.prepare(p.tensors));
+  SPARKLE_TRY(plan, plan_of(session, p.tensors));
   p.plan = std::move(plan);
   for (Given& given : pictures) {
     SPARKLE_TRY(tensor, to_tensor(given.picture.rows(), given.preprocess));
@@ -182,14 +187,17 @@ int run(const CommonOptions& asked, const RunOptions& o) {
     return fail(applies.error());
   auto inputs = prepare_inputs(session, o, std::move(picture));
   if (!inputs.ok()) return fail(inputs.error(), common);
-  const Plan& plan = *inputs->plan;
-  if (auto fitting = check_labels(plan, *labels); !fitting.ok()) return fail(fitting.error());
-  if (auto fast = check_fallback(plan, common); !fast.ok()) return fail(fast.error(), common);
+  const Plan* plan = inputs->plan.get();
+  if (plan) {
+    if (auto fitting = check_labels(*plan, *labels); !fitting.ok()) return fail(fitting.error());
+    if (auto fast = check_fallback(*plan, common); !fast.ok()) return fail(fast.error(), common);
+  }
   if (!common.json) {
     std::printf("device   %s\n", device->note.empty() ? common.device.c_str() : device->note.c_str());
     for (const std::string& note : inputs->notes) std::printf("input    %s\n", note.c_str());
-    std::printf("memory   %s at peak (tensors and weights)\n", format_bytes(session.peak_bytes(plan)).c_str());
-    if (plan.budget_steps > 0) std::printf("budget   %s\n", budget_note(plan).c_str());
+    if (plan) std::printf("memory   %s at peak (tensors and weights)\n", format_bytes(session.peak_bytes(*plan)).c_str());
+    else std::printf("plan     in parts, since only the data tells some of the paths or shapes\n");
+    if (plan && plan->budget_steps > 0) std::printf("budget   %s\n", budget_note(*plan).c_str());
     std::fflush(stdout);
   }
   std::vector<double> ms;
@@ -221,18 +229,16 @@ int run(const CommonOptions& asked, const RunOptions& o) {
     if (o.output.empty()) continue;
     if (auto saved = save_output(o.output, name, outputs[i], *figures, written); !saved.ok()) return fail(saved.error());
   }
-  if (common.json)
-    return print_json({{"model", o.model},
-                       {"device", device->note},
-                       {"inputs", inputs->notes},
-                       {"peak_bytes", session.peak_bytes(plan)},
-                       {"budget_steps", plan.budget_steps},
-                       {"budget_lost_ms", plan.budget_seconds * 1e3},
-                       {"first_ms", first},
-                       {"median_ms", middle},
-                       {"events", json_of(session.events().all())},
-                       {"outputs", rows},
-                       {"written", written}});
+  if (common.json) {
+    nlohmann::json json{{"model", o.model},    {"device", device->note}, {"inputs", inputs->notes}, {"first_ms", first},
+                        {"median_ms", middle}, {"outputs", rows},        {"written", written},      {"in_parts", !plan},
+                        {"events", json_of(session.events().all())}};
+    if (plan) {
+      json["peak_bytes"] = session.peak_bytes(*plan);
+      json["budget_steps"] = plan->budget_steps, json["budget_lost_ms"] = plan->budget_seconds * 1e3;
+    }
+    return print_json(json);
+  }
   for (const std::string& path : written) std::printf("written  %s\n", printable(path).c_str());
   return kDone;
 }

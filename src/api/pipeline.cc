@@ -47,6 +47,7 @@ sparkle_status sparkle_pipeline_open(sparkle_session* session, const sparkle_pip
   return guarded([&]() -> Status {
     if (!session || !pipeline)
       return Error{Reason::bad_usage, "sparkle_pipeline_open needs a session and a place for the pipeline."};
+    SPARKLE_CHECK(session->session->has_single_plan());
     sparkle_pipeline_options whole{};
     if (options) {
       SPARKLE_CHECK(sparkle::api::check_size("sparkle_pipeline_options", options->size, sizeof whole));

@@ -285,6 +285,13 @@ sparkle_status sparkle_session_run(sparkle_session* session, const sparkle_tenso
 
 sparkle_status sparkle_session_run_into(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                         const sparkle_tensor* outputs, size_t output_count) {
+  if (session && session->session->in_parts())
+    return guarded([&]() -> Status {
+      SPARKLE_TRY(borrowed, api::borrow(inputs, input_count, "input"));
+      SPARKLE_TRY(results, api::borrow(outputs, output_count, "output"));
+      SPARKLE_CHECK(api::needs_data(results, "output"));
+      return session->session->run_into(borrowed, results);
+    });
   return api::with_plan(session, inputs, input_count, session,
                         [&](const Plan& plan, std::vector<HostTensor>& borrowed) -> Status {
                           SPARKLE_CHECK(api::same_count(output_count, plan.outputs.size(), "output"));

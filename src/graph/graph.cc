@@ -35,8 +35,9 @@ std::string list_text(const Graph& graph, const std::vector<TensorId>& ids) {
   return s + "]";
 }
 
-// Whether the value of input i of an operator decides shapes or attributes.
-bool decides(const OpParams& params, size_t i) {
+}  // namespace
+
+bool decides_by_value(const OpParams& params, size_t i) {
   if (std::holds_alternative<ConstantOfShapeOp>(params) || std::holds_alternative<RangeOp>(params)) return true;
   if (i == 0) return false;
   if (std::holds_alternative<OneHotOp>(params)) return i == 1;
@@ -49,8 +50,6 @@ bool decides(const OpParams& params, size_t i) {
          std::holds_alternative<ExpandOp>(params) || std::holds_alternative<TileOp>(params) ||
          std::holds_alternative<PadOp>(params) || std::holds_alternative<ResizeOp>(params);
 }
-
-}  // namespace
 
 std::string to_text(const Graph& graph) {
   std::string text;
@@ -67,8 +66,9 @@ std::vector<bool> tensors_needed_by_value(const Graph& graph) {
     for (TensorId out : op.outputs) all = all || (out != kAbsent && needed[static_cast<size_t>(out)]);
     // A shape as a value asks for no value behind it.
     if (std::holds_alternative<ShapeOp>(op.params) || std::holds_alternative<SizeOp>(op.params)) continue;
+    if (std::holds_alternative<HostOp>(op.params)) continue;  // it has values whenever it runs
     for (size_t i = 0; i < op.inputs.size(); ++i)
-      if (op.inputs[i] != kAbsent && (all || decides(op.params, i))) needed[static_cast<size_t>(op.inputs[i])] = true;
+      if (op.inputs[i] != kAbsent && (all || decides_by_value(op.params, i))) needed[static_cast<size_t>(op.inputs[i])] = true;
   }
   return needed;
 }

@@ -78,6 +78,8 @@ struct InputBinding {
 // GELU, Identity and Dropout dropped, dead operators removed ... Call once after reading, and again after bind().
 Status simplify(Graph& graph);
 
+// Whether the value of input i of an operator decides shapes or attributes.
+bool decides_by_value(const OpParams& params, size_t i);
 // True per graph input whose value decides a shape or an attribute (Reshape's shape, Slice's starts, Resize's scales ...).
 std::vector<bool> inputs_needed_by_value(const Graph& graph);
 

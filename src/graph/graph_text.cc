@@ -74,7 +74,8 @@ constexpr std::string_view kOps[] = {"unknown",
                                      "quantized_conv",
                                      "quantized_matmul",
                                      "quantized_add",
-                                     "quantized_average"};
+                                     "quantized_average",
+                                     "host"};
 static_assert(std::size(kOps) == std::variant_size_v<OpParams>);
 
 template <class Op>

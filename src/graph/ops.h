@@ -2,6 +2,7 @@
 // constant input in another lies here after inference has resolved it; fields marked [resolved] are empty before that.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -252,6 +253,43 @@ struct ConstantOfShapeOp {
 };
 struct RangeOp {};
 
+// Operators that the host runs between the parts of a model, since only the data tells the path or the shapes of what comes
+// (run/parts). Their bodies are graphs of their own: the inputs that the specification names, then what they read of the graph
+// around them. An Op has its own inputs, `own` of them, then what each body reads, body by body, in the order of its inputs.
+enum class HostKind : uint8_t {
+  branch,  // If
+  loop,
+  scan,
+  non_zero,
+  compress,
+  unique,
+  roi_align,
+  sequence_construct,
+  sequence_empty,
+  sequence_at,
+  sequence_insert,
+  sequence_erase,
+  sequence_length,
+  split_to_sequence,
+  concat_from_sequence,
+};
+struct Graph;
+struct HostOp {
+  HostKind kind = HostKind::branch;
+  std::vector<std::shared_ptr<const Graph>> bodies{};
+  int64_t own = 0;
+  int64_t scanned = 0;                                   // Scan: how many inputs are cut into slices
+  std::vector<int64_t> in_axes{}, out_axes{};            // Scan; empty: all 0
+  std::vector<int64_t> in_backwards{}, out_backwards{};  // Scan, 1 for backwards; empty: none is
+  std::optional<int64_t> axis{};                         // Compress, Unique: none is given: of all elements in a row
+  bool sorted = true;                                    // Unique
+  bool keep_axis = true;                                 // SplitToSequence; ConcatFromSequence without it makes a new axis
+  DType dtype = DType::f32;                              // SequenceEmpty
+  bool average = true, half_pixel = true;                // RoiAlign
+  int64_t height = 1, width = 1, samples = 0;            // RoiAlign
+  double scale = 1;                                      // RoiAlign
+};
+
 // An operator that is not supported: kept so that reports name it.
 struct UnknownOp {
   std::string why;
@@ -264,6 +302,7 @@ using OpParams =
                  ExpandOp, TileOp, PadOp, ResizeOp, GridSampleOp, DeformConvOp, DepthToSpaceOp, SpaceToDepthOp, GatherOp,
                  ShapeOp, SizeOp, ConstantOfShapeOp, RangeOp, ArgOp, TopKOp, CumSumOp, TriluOp, GatherElementsOp, GatherNDOp,
                  ScatterElementsOp, ScatterNDOp, OneHotOp, CenterCropPadOp, EinsumOp, NonMaxSuppressionOp, QuantizeOp,
-                 DequantizeOp, DynamicQuantizeOp, QuantizedConvOp, QuantizedMatMulOp, QuantizedAddOp, QuantizedAverageOp>;
+                 DequantizeOp, DynamicQuantizeOp, QuantizedConvOp, QuantizedMatMulOp, QuantizedAddOp, QuantizedAverageOp,
+                 HostOp>;
 
 }  // namespace sparkle

@@ -87,6 +87,22 @@ Dims Node::dims(std::string_view name) {
   return attribute ? attribute->mutable_t() : nullptr;
 }
 
+bool Node::body(std::string_view name, HostOp& op) {
+  auto* attribute = find(name, AttributeProto::GRAPH, "a graph");
+  if (!attribute) {
+    fail(Reason::bad_model, "lacks its attribute '" + std::string(name) + "'");
+    return false;
+  }
+  auto made = import_.read_body(*attribute->mutable_g(), name_);
+  if (!made.ok()) {
+    fail(made.error());
+    return false;
+  }
+  op.bodies.push_back(std::move(made->graph));
+  inputs.insert(inputs.end(), made->read.begin(), made->read.end());
+  return true;
+}
+
 std::string Node::unread_attribute() const {
   for (size_t i = 0; i < read_.size(); ++i)
     if (!read_[i]) return proto_.attribute(static_cast<int>(i)).name();

@@ -4,6 +4,8 @@
 
 #include <onnx.pb.h>
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,8 +20,15 @@
 
 namespace sparkle {
 
+// A graph that a node holds, closed: its last inputs are what it reads of the graph around it, which are `read` there.
+struct Body {
+  std::shared_ptr<const Graph> graph;
+  std::vector<TensorId> read;
+};
+
 // The Graph under construction and the names of the file.
 struct Import {
+  std::function<Result<Body>(::onnx::GraphProto&, const std::string& node)> read_body;
   Graph graph;
   std::string where;                 // the file as errors call it
   std::string folder;                // of external data
@@ -48,6 +57,9 @@ class Node {
   std::vector<double> reals(std::string_view name);
   Dims dims(std::string_view name);  // up to kMaxRank integers
   ::onnx::TensorProto* tensor(std::string_view name);
+  // The graph in an attribute becomes a body of the operator, and what it reads inputs of it. False: it is not there or wrong,
+  // and problem() says so.
+  bool body(std::string_view name, HostOp& op);
   void ignore(std::string_view name) { has(name); }  // given, but without influence on inference
   // The first attribute that no call above asked for, or empty.
   std::string unread_attribute() const;
@@ -113,6 +125,8 @@ std::span<const OperatorRow> index_operators();
 std::span<const OperatorRow> resize_operators();
 std::span<const OperatorRow> sample_operators();
 std::span<const OperatorRow> constant_operators();
+std::span<const OperatorRow> control_operators();
+std::span<const OperatorRow> sequence_operators();
 std::vector<std::span<const OperatorRow>> operator_themes();
 const OperatorRow* find_operator(std::string_view domain, std::string_view type);
 

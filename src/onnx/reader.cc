@@ -8,6 +8,7 @@
 #include "base/system/out_of_memory.h"
 #include "base/files/mapped_file.h"
 #include "graph/refusals.h"
+#include "onnx/functions.h"
 #include "onnx/node.h"
 #include "onnx/operators/operators.h"
 #include "onnx/order.h"
@@ -24,23 +25,19 @@ bool is_standard(const std::string& domain) { return domain.empty() || domain ==
 
 class Reader {
  public:
-  Reader(ModelProto& model, const std::string& folder, const std::string& name, ExternalData external)
-      : model_(model), file_(*model.mutable_graph()) {
+  Reader(ModelProto& model, const FunctionOpsets& opsets, const std::string& folder, const std::string& name,
+         ExternalData external)
+      : model_(model), file_(*model.mutable_graph()), opsets_(opsets) {
     import_.where = name;
     import_.folder = folder;
     if (external == ExternalData::mapped) import_.maps.emplace();
+    read_bodies();
   }
 
   Result<Graph> read() {
     import_.graph.name = file_.name();
     SPARKLE_CHECK(read_opsets());
-    note_declarations();
-    SPARKLE_CHECK(read_initializers());
-    SPARKLE_CHECK(read_inputs());
-    SPARKLE_CHECK(claim_outputs());
-    SPARKLE_CHECK(sort_nodes());
-    for (int node : order_) read_node(node);
-    SPARKLE_CHECK(read_outputs());
+    SPARKLE_CHECK(read_graph());
     if (!refusals_.empty()) return all_refused();
     // As many constants more as the file holds, and each may be moved about a few times.
     for (const GraphTensor& t : import_.graph.tensors)
@@ -50,6 +47,75 @@ class Reader {
   }
 
  private:
+  // A graph in an attribute of a node.
+  Reader(GraphProto& body, Reader& outer)
+      : model_(outer.model_), file_(body), opsets_(outer.opsets_), outer_(&outer), depth_(outer.depth_ + 1) {
+    import_.where = outer.import_.where;
+    import_.folder = outer.import_.folder;
+    if (outer.import_.maps) import_.maps.emplace();
+    import_.graph.opset = outer.import_.graph.opset;
+    import_.graph.name = outer.import_.graph.name;
+    read_bodies();
+  }
+
+  void read_bodies() {
+    import_.read_body = [this](GraphProto& file, const std::string& node) { return read_body(file, node); };
+  }
+
+  Result<Body> read_body(GraphProto& file, const std::string& node) {
+    constexpr int kDeepest = 32;
+    if (depth_ >= kDeepest)
+      return Error{Reason::operator_not_served, "it lies in more than " + std::to_string(kDeepest) + " graphs within graphs"};
+    Reader reader(file, *this);
+    if (Status read = reader.read_graph(); !read.ok()) {
+      Error error = read.take_error();
+      const std::string head = "'" + import_.where + "': ";
+      if (error.message.starts_with(head)) error.message = "in its graph " + error.message.substr(head.size());
+      return error;
+    }
+    for (Refusal& refusal : reader.refusals_) {
+      refusal.name = node + "/" + refusal.name;
+      refusals_.push_back(std::move(refusal));
+    }
+    Graph& graph = reader.import_.graph;
+    Body body;
+    for (const auto& [inside, outside] : reader.read_outside_) {
+      graph.inputs.push_back(inside);
+      body.read.push_back(outside);
+    }
+    body.graph = std::make_shared<const Graph>(std::move(graph));
+    return body;
+  }
+
+  Status read_graph() {
+    note_declarations();
+    SPARKLE_CHECK(read_initializers());
+    SPARKLE_CHECK(read_inputs());
+    SPARKLE_CHECK(claim_outputs());
+    SPARKLE_CHECK(sort_nodes());
+    for (int node : order_) read_node(node);
+    return read_outputs();
+  }
+
+  // The tensor of a name, here or in a graph around this one; then it becomes an input of this one, or a constant.
+  std::optional<TensorId> resolve(const std::string& name) {
+    if (const auto at = import_.ids.find(name); at != import_.ids.end()) return at->second;
+    if (!outer_) return std::nullopt;
+    const auto outside = outer_->resolve(name);
+    if (!outside) return std::nullopt;
+    const GraphTensor& theirs = outer_->import_.graph.tensor(*outside);
+    GraphTensor tensor;
+    tensor.name = name;
+    tensor.dtype = theirs.dtype;
+    if (theirs.constant) tensor = theirs;
+    const TensorId id = import_.graph.add(std::move(tensor));
+    import_.ids.emplace(name, id);
+    if (const auto said = outer_->import_.declared.find(name); said != outer_->import_.declared.end())
+      import_.declared.emplace(name, said->second);
+    if (!theirs.constant) read_outside_.emplace_back(id, *outside);
+    return id;
+  }
+
   Error error(Reason reason, const std::string& what) const { return {reason, "'" + import_.where + "': " + what + "."}; }
 
   std::string node_name(int index) const {
@@ -70,7 +136,19 @@ class Reader {
     for (const Op& op : import_.graph.ops)
       if (const auto* no = std::get_if<UnknownOp>(&op.params))
         refusals_.push_back({op.name, op.type, Reason::operator_not_served, no->why});
+    for (const Op& op : import_.graph.ops) refuse_inside(op);
     return refused(import_.where, refusals_);
+  }
+
+  void refuse_inside(const Op& op) {
+    const auto* host = std::get_if<HostOp>(&op.params);
+    if (!host) return;
+    for (const auto& body : host->bodies)
+      for (const Op& inside : body->ops) {
+        if (const auto* no = std::get_if<UnknownOp>(&inside.params))
+          refusals_.push_back({op.name + "/" + inside.name, inside.type, Reason::operator_not_served, no->why});
+        refuse_inside(inside);
+      }
   }
 
   // One version of each set of operators; giving the same one twice is harmless.
@@ -87,13 +165,15 @@ class Reader {
     }
     if (import_.graph.opset == 0 && model_.ir_version() < 3) import_.graph.opset = 1;  // the rule before opsets were imported
     for (const NodeProto& node : file_.node())
-      if (is_standard(node.domain()) && import_.graph.opset == 0)
+      if (is_standard(node.domain()) && import_.graph.opset == 0 && !opsets_.contains(&node))
         return error(Reason::bad_model, "it uses standard operators but imports no version of them (opset_import)");
+    if (import_.graph.opset == 0 && !opsets_.empty()) import_.graph.opset = opsets_.begin()->second;
     if (import_.graph.opset < 0 || import_.graph.opset > kNewestOpset)
       return error(Reason::operator_not_served, "it wants opset " + std::to_string(import_.graph.opset) + "; opsets 1 to " +
                                                     std::to_string(kNewestOpset) + " are supported");
     for (int i = 0; i < file_.node_size(); ++i)
-      if (const std::string& domain = file_.node(i).domain(); !is_standard(domain) && !versions.contains(domain))
+      if (const std::string& domain = file_.node(i).domain();
+          !is_standard(domain) && !versions.contains(domain) && !opsets_.contains(&file_.node(i)))
         return error(Reason::bad_model, "node '" + node_name(i) + "' (" + domain + "." + file_.node(i).op_type() +
                                             ") is of a domain of which the model imports no version (opset_import)");
     return ok();
@@ -105,6 +185,9 @@ class Reader {
     for (const ValueInfoProto& info : file_.input()) import_.declared[info.name()] = &info;
     for (const NodeProto& node : file_.node())
       for (const std::string& name : node.input()) import_.used.insert(name);
+    for (const NodeProto& node : file_.node())
+      for (const auto& attribute : node.attribute())
+        if (attribute.has_g()) names_from_outside(attribute.g(), import_.used);
     for (const ValueInfoProto& info : file_.output()) import_.used.insert(info.name());
   }
 
@@ -142,6 +225,10 @@ class Reader {
   // Type and shape as declared; sizes that are not given are -1.
   Status declare(GraphTensor& tensor, const ValueInfoProto& info) {
     const std::string what = "'" + import_.where + "': tensor '" + info.name() + "'";
+    if (outer_) {  // what a body is given tells its type and shape
+      if (const auto dtype = dtype_from_onnx(info.type().tensor_type().elem_type())) tensor.dtype = *dtype;
+      return ok();
+    }
     if (!info.type().has_tensor_type()) {
       refuse_tensor(info.name(), Reason::type_not_served, "it is not declared as a tensor, which is all that is supported");
       return ok();
@@ -203,12 +290,20 @@ class Reader {
     for (int i = 0; i < file_.node_size(); ++i)
       for (const std::string& name : file_.node(i).input()) {
         if (name.empty()) continue;
-        const auto at = import_.ids.find(name);
-        if (at == import_.ids.end())
+        const auto at = resolve(name);
+        if (!at)
           return error(Reason::bad_model, "node '" + node_name(i) + "' (" + file_.node(i).op_type() + ") reads '" + name +
                                               "', which nothing defines");
-        if (const auto by = producer_.find(at->second); by != producer_.end())
-          needs[static_cast<size_t>(i)].push_back(by->second);
+        if (const auto by = producer_.find(*at); by != producer_.end()) needs[static_cast<size_t>(i)].push_back(by->second);
+      }
+    for (int i = 0; i < file_.node_size(); ++i)
+      for (const auto& attribute : file_.node(i).attribute()) {
+        if (!attribute.has_g()) continue;
+        std::unordered_set<std::string> names;
+        names_from_outside(attribute.g(), names);
+        for (const std::string& name : names)
+          if (const auto at = resolve(name))  // else the body says so
+            if (const auto by = producer_.find(*at); by != producer_.end()) needs[static_cast<size_t>(i)].push_back(by->second);
       }
     order_ = topological_order(needs);
     if (order_.size() == needs.size()) return ok();
@@ -228,9 +323,6 @@ class Reader {
   }
 
   std::string why_unknown(const NodeProto& node, const OperatorVersions* versions) const {
-    for (const auto& function : model_.functions())
-      if (function.name() == node.op_type() && function.domain() == node.domain())
-        return "it is a function defined in the model itself, which is not supported";
     if (!is_standard(node.domain())) return "no operator of domain '" + node.domain() + "' has this name here";
     return versions ? "this operator is not supported" : "ONNX has no operator of this name";
   }
@@ -264,17 +356,19 @@ class Reader {
     if (!check_versions(node, versions)) return false;
     const int count = static_cast<int>(node.inputs.size());
     const OperatorForm& form = node.standard() ? versions.in(node.opset) : versions.forms[0];
-    const int needed = form.most_inputs == kAny ? std::max(count, row.min_inputs) : row.min_inputs;
+    const int needed = form.most_inputs == kAny && row.min_inputs > 0 ? std::max(count, row.min_inputs) : row.min_inputs;
     for (int i = 0; i < needed; ++i)
       if (!node.given(i)) return refuse(node, Reason::bad_model, "it lacks its input " + std::to_string(i)), false;
-    if (node.outputs.empty() || node.outputs[0] == kAbsent)
+    const bool first_may_lack = node.type() == "If" || node.type() == "Loop" || node.type() == "Scan";
+    if (node.outputs.empty() || (node.outputs[0] == kAbsent && !first_may_lack))
       return refuse(node, Reason::bad_model, "it has no first output"), false;
     return true;
   }
 
   void read_node(int index) {
     NodeProto& proto = *file_.mutable_node(index);
-    Node node(import_, proto, node_name(index), import_.graph.opset);
+    const auto own_opset = opsets_.find(&proto);
+    Node node(import_, proto, node_name(index), own_opset == opsets_.end() ? import_.graph.opset : own_opset->second);
     node.inputs = tensors(proto.input());
     node.outputs = tensors(proto.output());
     const OperatorVersions* versions = versions_of(node.type());
@@ -304,11 +398,14 @@ class Reader {
 
   Status read_outputs() {
     for (const ValueInfoProto& info : file_.output()) {
-      const auto at = import_.ids.find(info.name());
-      if (at == import_.ids.end()) return error(Reason::bad_model, "its output '" + info.name() + "' is defined by no node");
-      GraphTensor& tensor = import_.graph.tensor(at->second);
-      const bool input =
-          std::find(import_.graph.inputs.begin(), import_.graph.inputs.end(), at->second) != import_.graph.inputs.end();
+      const auto at = resolve(info.name());
+      if (!at) return error(Reason::bad_model, "its output '" + info.name() + "' is defined by no node");
+      GraphTensor& tensor = import_.graph.tensor(*at);
+      const bool input = std::find(import_.graph.inputs.begin(), import_.graph.inputs.end(), *at) != import_.graph.inputs.end();
+      if (outer_) {
+        import_.graph.outputs.push_back(*at);
+        continue;
+      }
       DeclaredOutput declared;
       if (info.type().has_tensor_type()) {
         GraphTensor said;
@@ -320,7 +417,7 @@ class Reader {
           tensor = std::move(said);
         }
       }
-      import_.graph.outputs.push_back(at->second);
+      import_.graph.outputs.push_back(*at);
       import_.graph.declared.push_back(declared);
     }
     if (import_.graph.outputs.empty()) return error(Reason::bad_model, "it has no outputs");
@@ -329,6 +426,10 @@ class Reader {
 
   ModelProto& model_;
   GraphProto& file_;
+  const FunctionOpsets& opsets_;
+  Reader* outer_ = nullptr;
+  int depth_ = 0;
+  std::vector<std::pair<TensorId, TensorId>> read_outside_;  // tensors here, and what they are in the graph around this one
   Import import_;
   std::unordered_map<TensorId, int> producer_;
   std::vector<int> order_;
@@ -345,7 +446,8 @@ Result<Graph> parsed(std::span<const std::byte> bytes, const std::string& folder
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return Error{Reason::bad_format, "'" + name + "' is no ONNX model or is cut short."};
   if (!model.has_graph()) return Error{Reason::bad_format, "'" + name + "' is no ONNX model: it holds no graph."};
-  return Reader(model, folder, name, external).read();
+  SPARKLE_TRY(opsets, inline_functions(model, name));
+  return Reader(model, opsets, folder, name, external).read();
 }
 }  // namespace
 

@@ -32,6 +32,7 @@ Status Session::recover(const Error& error, const Backend* failed) {
 }
 
 Status Session::go_to(std::shared_ptr<Backend> backend) {
+  if (parts_) return parts_->move_to(std::move(backend));
   auto cache = std::make_shared<CacheBytes>(plan_cache_bytes_);
   // After the exchange these hold what is old. They go when the lock is free again, the backend last.
   ModelPlanner::Past past;

@@ -5,6 +5,7 @@
 
 #include "backends/task_trace.h"
 #include "base/system/out_of_memory.h"
+#include "graph/parts/expand.h"
 #include "run/host_tensors.h"
 #include "run/overlap.h"
 #include "run/wipe.h"
@@ -30,11 +31,25 @@ Session::Session(std::unique_ptr<ModelPlanner> planner, const SessionOptions& op
   for (const FallbackEvent& event : options.events) events_.add(event, fallback_);
 }
 
+Session::Session(std::unique_ptr<ModelInParts> parts, const SessionOptions& options)
+    : plan_cache_bytes_(options.plan_cache_bytes),
+      compiled_(false),
+      fallback_(options.fallback),
+      next_device_(options.next_device),
+      parts_(std::move(parts)) {
+  for (const FallbackEvent& event : options.events) events_.add(event, fallback_);
+}
+
 Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::open(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options,
                                                GraphSource again) {
   return guard_memory("Opening the model", [&]() -> Result<std::unique_ptr<Session>> {
+    if (runs_in_parts(graph)) SPARKLE_CHECK(expand_paths(graph));
+    if (runs_in_parts(graph)) {
+      auto parts = std::make_unique<ModelInParts>(std::move(graph), std::move(backend), options);
+      return std::unique_ptr<Session>(new Session(std::move(parts), options));
+    }
     SPARKLE_TRY(planner, ModelPlanner::make(std::move(graph), std::move(backend), options, std::move(again)));
     return std::unique_ptr<Session>(new Session(std::move(planner), options, false));
   });
@@ -56,6 +71,7 @@ Result<Session::Placed> Session::prepared(const std::vector<HostTensor>& inputs)
 }
 
 Result<Session::Placed> Session::placed_for(const std::vector<HostTensor>& inputs, std::vector<FallbackEvent>& fallbacks) {
+  SPARKLE_CHECK(has_single_plan());
   SPARKLE_CHECK(check_inputs(this->inputs(), inputs, compiled_));
   std::string key = shapes_text(inputs);
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -100,9 +116,32 @@ Status Session::check_values(const std::vector<HostTensor>& inputs) const {
   return ok();
 }
 
+Result<std::vector<HostTensor>> Session::run_parts(const std::vector<HostTensor>& inputs, RunReport* report) {
+  const auto begin = std::chrono::steady_clock::now();
+  SPARKLE_TRY(outputs, parts_->run(inputs));
+  if (report) *report = {}, report->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return outputs;
+}
+
+Status Session::run_parts_into(const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs, RunReport* report) {
+  SPARKLE_TRY(results, run_parts(inputs, report));
+  if (results.size() != outputs.size())
+    return Error{Reason::bad_input, "The model has " + std::to_string(results.size()) + " outputs, " +
+                                        std::to_string(outputs.size()) + " places were given."};
+  for (size_t i = 0; i < results.size(); ++i)
+    if (results[i].dtype != outputs[i].dtype || results[i].shape != outputs[i].shape)
+      return Error{Reason::bad_input, "Output '" + this->outputs()[i].name + "' is " + std::string(name_of(results[i].dtype)) +
+                                          " " + results[i].shape.to_string() + " for these inputs, its place is " +
+                                          std::string(name_of(outputs[i].dtype)) + " " + outputs[i].shape.to_string() + "."};
+  for (size_t i = 0; i < results.size(); ++i)
+    std::memcpy(outputs[i].bytes.get(), results[i].bytes.get(), static_cast<size_t>(results[i].size_bytes()));
+  return ok();
+}
+
 Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inputs, RunReport* report, bool timestamps) {
   return with_recovery([&] {
     return guard_memory("Running the model on these inputs", [&]() -> Result<std::vector<HostTensor>> {
+      if (parts_) return run_parts(inputs, report);
       SPARKLE_TRY(placed, prepared(inputs));
       SPARKLE_CHECK(check_values(inputs));
       return run_plan(placed, inputs, report, timestamps ? Keep::steps : Keep::nothing);
@@ -144,6 +183,7 @@ Status Session::run_into(const std::vector<HostTensor>& inputs, const std::vecto
                          bool timestamps) {
   return with_recovery([&] {
     return guard_memory("Running the model on these inputs", [&]() -> Status {
+      if (parts_) return run_parts_into(inputs, outputs, report);
       SPARKLE_TRY(placed, prepared(inputs));
       SPARKLE_CHECK(check_values(inputs));
       return execute(placed, inputs, outputs, report, timestamps ? Keep::steps : Keep::nothing);
@@ -269,16 +309,19 @@ Result<Token> Session::submit_plan(const std::vector<HostTensor>& shapes, std::v
 }
 
 int64_t Session::constant_bytes() const {
+  if (parts_) return parts_->constant_bytes();
   const std::lock_guard lock(mutex_);
   return planner_->constant_memory().resident;
 }
 
 int64_t Session::cached_bytes() const {
+  if (parts_) return parts_->cached_bytes();
   const std::lock_guard lock(mutex_);
   return cache_->held();
 }
 
 std::shared_ptr<Backend> Session::backend() const {
+  if (parts_) return parts_->backend();
   const std::lock_guard lock(mutex_);
   return planner_->backend();
 }

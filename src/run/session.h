@@ -12,6 +12,7 @@
 
 #include "base/system/tracing_executor.h"
 #include "prepare/model_planner.h"
+#include "run/parts/parts.h"
 
 namespace sparkle {
 
@@ -21,7 +22,8 @@ struct StepReport {
   double begin = 0;  // since the submission, or since the first step by a device's own clock
 };
 struct RunReport {
-  std::shared_ptr<const Plan> plan;  // its constants have no bytes any more where the session needed them only once
+  std::shared_ptr<const Plan> plan;  // none where the session runs in parts; its constants have no bytes any more where the
+                                     // session needed them only once
   std::vector<StepReport> steps;     // filled when timestamps were asked for
   double seconds = 0;                // submit to completion, host clock
   // Of run_traced() alone.
@@ -42,8 +44,13 @@ class Session {
                                                const SessionOptions& options);
   ~Session();
 
-  const std::vector<SessionInput>& inputs() const { return planner_->inputs(); }
-  const std::vector<SessionInput>& outputs() const { return planner_->outputs(); }
+  const std::vector<SessionInput>& inputs() const { return parts_ ? parts_->inputs() : planner_->inputs(); }
+  const std::vector<SessionInput>& outputs() const { return parts_ ? parts_->outputs() : planner_->outputs(); }
+
+  // Whether it runs in parts, for paths and shapes that only the data tells (run/parts): run() and run_into() take it then,
+  // whatever asks for one plan - prepare(), submit() - is bad_usage, which says why.
+  bool in_parts() const { return parts_ != nullptr; }
+  Status has_single_plan() const { return parts_ ? Status(parts_->no_single_plan()) : ok(); }
 
   // Runs the model on one tensor per input, in order. Errors: bad_input naming the input, and what planning says.
   Result<std::vector<HostTensor>> run(const std::vector<HostTensor>& inputs, RunReport* report = nullptr,
@@ -96,6 +103,9 @@ class Session {
 
  private:
   Session(std::unique_ptr<ModelPlanner> planner, const SessionOptions& options, bool compiled);
+  Session(std::unique_ptr<ModelInParts> parts, const SessionOptions& options);
+  Result<std::vector<HostTensor>> run_parts(const std::vector<HostTensor>& inputs, RunReport* report);
+  Status run_parts_into(const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs, RunReport* report);
   // A plan and the backend it was made on: what a run holds wherever the session moves meanwhile. The plan goes first.
   struct Placed {
     std::shared_ptr<Backend> backend;
@@ -129,7 +139,8 @@ class Session {
   EventList events_;
   std::mutex recovery_;       // taken before mutex_
   bool recovered_ = false;    // since the caller opened or moved the session
-  mutable std::mutex mutex_;  // of all below
+  const std::unique_ptr<ModelInParts> parts_;  // instead of all below
+  mutable std::mutex mutex_;                   // of all below
   std::unique_ptr<ModelPlanner> planner_;
   std::shared_ptr<CacheBytes> cache_;
   std::map<std::string, std::shared_ptr<PreparedPlan>> plans_;

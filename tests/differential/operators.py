@@ -15,7 +15,11 @@ from case import FAMILIES, Case
 from draw import Draw
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-WITHOUT_CASES = {}  # operator: why it has none
+OF_DATA = "only the data tells its paths or the shapes of its results; tests/vectors/control.py has its cases"
+WITHOUT_CASES = {  # operator: why it has none
+    name: OF_DATA for name in (
+        "If", "Loop", "Scan", "NonZero", "Compress", "Unique", "RoiAlign", "SequenceConstruct", "SequenceEmpty", "SequenceAt",
+        "SequenceInsert", "SequenceErase", "SequenceLength", "SplitToSequence", "ConcatFromSequence")}
 
 
 def supported_operators():

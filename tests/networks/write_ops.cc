@@ -298,6 +298,7 @@ struct OpWriter {
   }
   Status operator()(const SizeOp&) { return plain("Size"); }
   Status operator()(const RangeOp&) { return plain("Range"); }
+  Status operator()(const HostOp&) { return refuse("operators between the parts of a model are not written"); }
   Status operator()(const ConstantOfShapeOp& p) {
     // One element of the wanted type: zero, or a cast of the value.
     if (p.value == 0) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the test vectors beside it: DIR/model.onnx, DIR/test_data_set_0/{input_I,output_I}.pb for each case of
-operators.py, windows.py, shapes.py, values.py, places.py, attention.py, quantized.py, networks.py, element_types.py
-and narrow_types.py.
+operators.py, windows.py, shapes.py, values.py, places.py, attention.py, quantized.py, networks.py, element_types.py,
+narrow_types.py and control.py.
 Expected outputs: the reference evaluator of the onnx package in double precision, rounded to float32 once. Each float32
 case must agree with onnxruntime; PEER_IS_RIGHT lists the cases where the evaluator errs. Needs bench/requirements.txt
 (scripts/setup bench); run as build/venv/bin/python tests/vectors/generate.py [NAME...]."""
@@ -66,8 +66,9 @@ class Case:
     evaluated in float32, because its nodes or the evaluator's function bodies name that type. `stored`: the type of float16 or
     bfloat16 that takes the place of float32 in the file, evaluated in double on rounded inputs and rounded once. `exact`: types
     are as given; onnxruntime, which lacks many of them, is not asked. `like`: nodes of opset 13 that compute the same from
-    the same feeds, for forms that neither engine has; both are asked for that one."""
-    stored, exact, like, ir_version = None, False, None, IR_VERSION
+    the same feeds, for forms that neither engine has; both are asked for that one. `kinds`: the types of outputs that are not
+    float32, where the evaluator cannot tell them."""
+    stored, exact, like, ir_version, kinds = None, False, None, IR_VERSION, None
 
     def __init__(self, name, nodes, feeds, outputs, opset, single=False):
         self.name, self.nodes, self.feeds, self.outputs, self.opset = name, nodes, feeds, outputs, opset
@@ -161,7 +162,7 @@ def write(case):
         kind = helper.np_dtype_to_tensor_dtype(list(case.feeds.values())[-1].values.dtype)
         expected = peer(case.model(np.float32, {n: (None, kind) for n in case.outputs}), feeds)
     elif case.name in PEER_IS_RIGHT:
-        kinds = {n: (None, TensorProto.UINT8) for n in case.outputs} if case.name.startswith("qlinear") else None
+        kinds = {n: (None, TensorProto.UINT8) for n in case.outputs} if case.name.startswith("qlinear") else case.kinds
         expected = peer(case.model(np.float32, kinds), feeds)
     else:
         expected = evaluate(case)
@@ -237,6 +238,7 @@ class Maker:
 
 def main():
     import attention
+    import control
     import element_types
     import narrow_types
     import networks
@@ -248,7 +250,7 @@ def main():
     import windows
     maker = Maker()
     for module in (operators, windows, shapes, values, places, attention, quantized, networks, element_types,
-                   narrow_types):
+                   narrow_types, control):
         module.add(maker)
     names = [c.name for c in maker.cases]
     assert len(names) == len(set(names)), "two cases of one name"

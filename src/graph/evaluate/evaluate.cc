@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "graph/infer/infer.h"
+#include "graph/parts/host_values.h"
 #include "graph/evaluate/values.h"
 
 namespace sparkle {
@@ -151,6 +152,15 @@ Result<std::vector<HostTensor>> evaluate(const Op& op, const std::vector<const H
 }
 
 Result<std::vector<HostTensor>> evaluate(const Op& op, const std::vector<const HostTensor*>& inputs, FoldingLimit& left) {
+  if (const auto* host = std::get_if<HostOp>(&op.params); host && makes_tensors(*host)) {
+    FoldingCost cost;  // of results that are at most eight bytes for each element and axis
+    for (const HostTensor* x : inputs)
+      if (x) cost.bytes += 8 * kMaxRank * x->elements(), cost.work += 64 * x->elements();
+    if (host->kind == HostKind::roi_align || !worth_folding(op, cost, left))
+      return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): it is left to the run."};
+    take(cost, left);
+    return host_values(op, inputs);
+  }
   Graph graph;
   Op copy = op;
   copy.inputs.clear();

@@ -124,4 +124,9 @@ Status infer_rule(InferContext& c, UnknownOp& op) {
   return c.fail(Reason::operator_not_served, op.why.empty() ? "this operator is not supported yet" : op.why);
 }
 
+Status infer_rule(InferContext& c, HostOp&) {
+  return c.fail(Reason::operator_not_served,
+                "only the data tells what comes behind it: a session runs such a model in parts, which is no single plan");
+}
+
 }  // namespace sparkle

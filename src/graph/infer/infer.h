@@ -128,5 +128,6 @@ Status infer_rule(InferContext& c, OneHotOp& op);
 Status infer_rule(InferContext& c, CenterCropPadOp& op);
 Status infer_rule(InferContext& c, EinsumOp& op);
 Status infer_rule(InferContext& c, NonMaxSuppressionOp& op);
+Status infer_rule(InferContext& c, HostOp& op);
 
 }  // namespace sparkle

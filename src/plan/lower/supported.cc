@@ -124,9 +124,15 @@ Status check_types(const Graph& graph, const Op& op) {
 }
 
 std::vector<Refusal> unsupported(const Graph& graph) {
+  std::vector<std::optional<DType>> types;
+  for (TensorId id : graph.inputs) types.push_back(graph.tensor(id).dtype);
+  return unsupported(graph, types);
+}
+
+std::vector<Refusal> unsupported(const Graph& graph, const std::vector<std::optional<DType>>& of_inputs) {
   std::vector<Refusal> refusals;
   const std::vector<bool> needed = needed_ops(graph);
-  const std::vector<std::optional<DType>> types = known_types(graph);
+  const std::vector<std::optional<DType>> types = known_types(graph, of_inputs);
   const std::vector<bool> data = from_data(graph);
   Graph typed;  // the types alone, for check_types
   for (size_t i = 0; i < graph.tensors.size(); ++i) {
@@ -146,6 +152,12 @@ std::vector<Refusal> unsupported(const Graph& graph) {
       continue;
     }
     if (goes_when_bound(op)) continue;
+    if (const auto* host = std::get_if<HostOp>(&op.params)) {
+      for (size_t b = 0; b < host->bodies.size(); ++b)
+        for (Refusal& refusal : unsupported(*host->bodies[b], body_input_types(op, b, types)))
+          refusals.push_back(std::move(refusal));
+      continue;
+    }
     // What is resolved or folded when the graph is bound may have any type.
     Op alike{op.name, op.type, op.params, op.inputs, op.outputs};
     for (TensorId& id : alike.inputs)

@@ -1,6 +1,9 @@
 // Which operators of a model no plan supports: by themselves, and by the types that are known before any shape is.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "families/types.h"
 #include "graph/graph.h"
 #include "graph/refusals.h"
@@ -18,6 +21,8 @@ Status check_types(const Graph& graph, const Op& op);
 // types, outputs that the model declares with another type than they have. What only shapes tell is said by bind() and
 // make_plan().
 std::vector<Refusal> unsupported(const Graph& graph);
+// The same of a body of an operator, whose inputs may have any type.
+std::vector<Refusal> unsupported(const Graph& graph, const std::vector<std::optional<DType>>& of_inputs);
 // The same as an Error naming each; `model` as errors call it.
 Status check_supported(const Graph& graph, const std::string& model);
 

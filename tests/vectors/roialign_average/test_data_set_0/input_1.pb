@@ -1,0 +1,1 @@
+BrJ0#­@<fAùAªºBrdAnOMA¸ôšA°ÙAa7AÛLwAŒ~œAøÿïA
