@@ -94,6 +94,9 @@ Status refuse_options(const CLI::App& command, std::initializer_list<const char*
 // compute stays theirs to choose, and `options` are in fp32 then. Empty: f32.
 std::string stored_type(CommonOptions& options);
 
+// The whole command: reads the command line, runs what it names, gives the exit status.
+int command_line(int argc, char** argv);
+
 // Each adds one subcommand; its work is stored in `chosen` when the command line names it.
 using Chosen = std::function<int()>;
 void add_devices(CLI::App& app, Chosen& chosen);
@@ -109,6 +112,8 @@ void add_tune(CLI::App& app, Chosen& chosen);
 void add_eval(CLI::App& app, Chosen& chosen);
 void add_fix(CLI::App& app, Chosen& chosen);
 void add_serve(CLI::App& app, Chosen& chosen);
+void add_completion(CLI::App& app, Chosen& chosen);
+void add_manual(CLI::App& app, Chosen& chosen);
 // The words behind `eval`: an expression that begins with a sign is kept from being read as options, "--" before it is dropped.
 void guard_expression(const CLI::App& command, std::vector<std::string>& words);
 void add_try_kernels(CLI::App& app, Chosen& chosen);

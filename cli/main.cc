@@ -110,10 +110,8 @@ int printed(int status) {
 }
 
 }  // namespace
-}  // namespace sparkle::cli
 
-int main(int argc, char** argv) {
-  using namespace sparkle::cli;
+int command_line(int argc, char** argv) {
   remember_command(argc, argv);
   std::signal(SIGPIPE, SIG_IGN);  // results are written all the same when nobody reads the text any more
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on files shows as a failed write
@@ -138,6 +136,8 @@ int main(int argc, char** argv) {
   add_tune(app, chosen);
   add_eval(app, chosen);
   add_serve(app, chosen);
+  add_completion(app, chosen);
+  add_manual(app, chosen);
   add_try_kernels(app, chosen);
   add_certificate(app, chosen);
   for (int i = 1; i < argc; ++i)  // before parsing: errors of parsing count too
@@ -170,3 +170,5 @@ int main(int argc, char** argv) {
   }
   return printed(status);
 }
+
+}  // namespace sparkle::cli

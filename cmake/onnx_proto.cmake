@@ -9,8 +9,11 @@ if(CMAKE_CROSSCOMPILING)
   endif()
 endif()
 find_program(PROTOC protoc REQUIRED)  # these three: cmake/dependencies.cmake has said what is missing
-find_file(ONNX_PROTO_FILE onnx/onnx.proto PATHS /usr/include REQUIRED)
+find_file(ONNX_PROTO_FILE onnx/onnx.proto REQUIRED)
 find_library(PROTOBUF_LITE NAMES libprotobuf-lite.a protobuf-lite REQUIRED)
+if(SPARKLE_PRIVATE_SOURCES)
+  include(cmake/private_protobuf.cmake)  # target private_protobuf
+endif()
 find_library(PROTOBUF_LITE_SHARED NAMES protobuf-lite REQUIRED)
 
 set(ONNX_PROTO_DIR ${PROJECT_BINARY_DIR}/generated/onnx_proto)
@@ -27,5 +30,9 @@ add_library(onnx_proto STATIC ${ONNX_PROTO_DIR}/onnx.pb.cc)
 target_include_directories(onnx_proto SYSTEM PUBLIC ${ONNX_PROTO_DIR})
 # Debian's static protobuf cannot go into a shared library (its thread-local storage is that of a program), so what is linked
 # last decides by its property SHARED_PROTOBUF.
+if(TARGET private_protobuf)
+  target_link_libraries(onnx_proto PUBLIC private_protobuf Threads::Threads)
+  return()
+endif()
 target_link_libraries(onnx_proto PUBLIC
   $<IF:$<BOOL:$<TARGET_PROPERTY:SHARED_PROTOBUF>>,${PROTOBUF_LITE_SHARED},${PROTOBUF_LITE}> Threads::Threads)

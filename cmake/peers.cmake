@@ -1,5 +1,6 @@
 # Engines that `sparkle bench --against` measures beside Sparkle, looked for in the environments that `scripts/setup bench` makes and
-# then in the system. They are loaded at run time; oneDNN's adaptor needs its headers, of 3.7 or newer, the others none.
+# then in the system. They are loaded at run time; oneDNN's adaptor needs its headers, of 3.7 or newer, the others none. A command that
+# travels (SPARKLE_SHARED_COMMAND) knows no place of them: there it is `--against onnxruntime=FILE`.
 file(GLOB PEER_SITE ${PROJECT_SOURCE_DIR}/build/venv-peers/lib/python3*/site-packages)
 file(GLOB RUNTIME_SITE ${PROJECT_SOURCE_DIR}/build/venv/lib/python3*/site-packages)
 set(PEER_ROOT ${PROJECT_SOURCE_DIR}/build/venv-peers)
@@ -41,13 +42,19 @@ if(found)
   list(GET found 0 OPENBLAS_FILE)
 endif()
 
+if(SPARKLE_SHARED_COMMAND)
+  set(ONEDNN_FILE "")
+  set(ONNXRUNTIME_FILE "")
+  set(OPENBLAS_FILE "")
+endif()
+
 file(GLOB PEER_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/peers/*.cc)
 if(HAS_ONEDNN)
-  target_include_directories(sparkle SYSTEM PRIVATE ${SPARKLE_ONEDNN_HEADERS})
+  target_include_directories(${command} SYSTEM PRIVATE ${SPARKLE_ONEDNN_HEADERS})
 else()
   list(FILTER PEER_SOURCES EXCLUDE REGEX "/onednn\\.cc$")
 endif()
-target_sources(sparkle PRIVATE ${PEER_SOURCES})
-target_link_libraries(sparkle PRIVATE ${CMAKE_DL_LIBS})
+target_sources(${command} PRIVATE ${PEER_SOURCES})
+target_link_libraries(${command} PRIVATE ${CMAKE_DL_LIBS})
 set_source_files_properties(${PROJECT_SOURCE_DIR}/cli/peers/peers.cc PROPERTIES COMPILE_DEFINITIONS
   "SPARKLE_HAS_ONEDNN=${HAS_ONEDNN};SPARKLE_ONEDNN_FILE=\"${ONEDNN_FILE}\";SPARKLE_ONEDNN_WHY=\"${ONEDNN_WHY}\";SPARKLE_ONNXRUNTIME_FILE=\"${ONNXRUNTIME_FILE}\";SPARKLE_OPENBLAS_FILE=\"${OPENBLAS_FILE}\"")

@@ -1,10 +1,17 @@
-# `sparkle serve` wants cpp-httplib as Debian 12 has it: a header and a shared library. Other versions differ in what a server may
-# decide for itself (src/serve/http), so they are not taken.
+# `sparkle serve` wants cpp-httplib as Debian 12 has it: a header and a shared library, or with SPARKLE_PRIVATE_SOURCES the one header that it
+# is published as, compiled in. Other versions differ in what a server may decide for itself (src/serve/http), so they are not taken.
 set(SPARKLE_SERVE AUTO CACHE STRING "sparkle serve: ON demands the HTTP library, OFF leaves the subcommand out, AUTO: where the library is")
 set_property(CACHE SPARKLE_SERVE PROPERTY STRINGS AUTO ON OFF)
 set(SPARKLE_WITH_SERVE OFF)
 set(SPARKLE_NO_SERVE "")
-if(NOT SPARKLE_SERVE STREQUAL "OFF" AND NOT CMAKE_CROSSCOMPILING AND TARGET onnx_proto)
+set(SPARKLE_HTTPLIB_SHARED OFF)
+if(SPARKLE_PRIVATE_SOURCES AND NOT SPARKLE_SERVE STREQUAL "OFF")
+  set(SPARKLE_HTTPLIB_HEADERS ${SPARKLE_PRIVATE_SOURCES}/cpp-httplib)
+  if(NOT EXISTS ${SPARKLE_HTTPLIB_HEADERS}/httplib.h)
+    message(FATAL_ERROR "Sparkle cannot be built with SPARKLE_PRIVATE_SOURCES: '${SPARKLE_HTTPLIB_HEADERS}/httplib.h' is not there; scripts/release_sources FOLDER lays it.")
+  endif()
+  set(SPARKLE_WITH_SERVE ON)
+elseif(NOT SPARKLE_SERVE STREQUAL "OFF" AND NOT CMAKE_CROSSCOMPILING AND TARGET onnx_proto)
   find_path(SPARKLE_HTTPLIB_HEADERS httplib.h)
   find_library(SPARKLE_HTTPLIB cpp-httplib)
   find_path(SPARKLE_OPENSSL_HEADERS openssl/ssl.h)  # its header wants them; nothing is encrypted here
@@ -15,6 +22,7 @@ if(NOT SPARKLE_SERVE STREQUAL "OFF" AND NOT CMAKE_CROSSCOMPILING AND TARGET onnx
     set(version "${CMAKE_MATCH_1}")
     if(version MATCHES "^0\\.11\\.")
       set(SPARKLE_WITH_SERVE ON)
+      set(SPARKLE_HTTPLIB_SHARED ON)
     else()
       set(SPARKLE_NO_SERVE "cpp-httplib here is ${version}, and 0.11 is wanted")
     endif()
@@ -34,6 +42,10 @@ endif()
 
 # The header's classes are laid out as the library was compiled.
 function(sparkle_link_httplib target)
+  if(NOT SPARKLE_HTTPLIB_SHARED)  # nothing is encrypted or compressed: neither OpenSSL nor zlib is needed
+    target_include_directories(${target} SYSTEM BEFORE PRIVATE ${SPARKLE_HTTPLIB_HEADERS})
+    return()
+  endif()
   target_compile_definitions(${target} PRIVATE CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT CPPHTTPLIB_BROTLI_SUPPORT)
   target_include_directories(${target} SYSTEM PRIVATE ${SPARKLE_HTTPLIB_HEADERS} ${SPARKLE_OPENSSL_HEADERS})
   target_link_libraries(${target} PRIVATE ${SPARKLE_HTTPLIB})

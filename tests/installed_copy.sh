@@ -18,8 +18,30 @@ for language in c cpp; do
   cmake --build "$work/$language" >/dev/null
 done
 
-# The command needs nothing beside it.
+# The command needs nothing beside it; what it says of itself is beside it.
 "$work/prefix/bin/sparkle" --version >/dev/null
+cmp "$work/prefix/share/man/man1/sparkle.1" <("$work/prefix/bin/sparkle" man)
+for page in bash:bash-completion/completions/sparkle zsh:zsh/site-functions/_sparkle \
+  fish:fish/vendor_completions.d/sparkle.fish; do
+  cmp "$work/prefix/share/${page#*:}" <("$work/prefix/bin/sparkle" completion "${page%%:*}")
+done
+[ -s "$work/prefix/share/doc/sparkle/copyright" ]
+
+# A minor version of 0.x is compatible with itself alone.
+cat >"$work/versions.cmake" <<'TEXT'
+set(CMAKE_SIZEOF_VOID_P 8)
+foreach(wanted 0.1 0.1.0 0.2 0.0 1.0)
+  set(PACKAGE_FIND_VERSION ${wanted})
+  string(REPLACE "." ";" parts ${wanted})
+  list(GET parts 0 PACKAGE_FIND_VERSION_MAJOR)
+  list(GET parts 1 PACKAGE_FIND_VERSION_MINOR)
+  unset(PACKAGE_VERSION_COMPATIBLE)
+  include(${FILE})
+  message("${wanted}: ${PACKAGE_VERSION_COMPATIBLE}")
+endforeach()
+TEXT
+said=$(cmake "-DFILE=$library/cmake/sparkle/sparkle-config-version.cmake" -P "$work/versions.cmake" 2>&1 | tr '\n' ' ')
+[ "$said" = "0.1: TRUE 0.1.0: TRUE 0.2: FALSE 0.0: FALSE 1.0: FALSE " ] || { echo "versions: $said"; exit 1; }
 
 picture=$work/in.ppm
 printf 'P6\n7 5\n255\n' >"$picture"

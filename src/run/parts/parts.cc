@@ -80,9 +80,9 @@ ModelInParts::ModelInParts(Graph graph, std::shared_ptr<Backend> backend, const 
   no_single_plan_ = {Reason::bad_usage, "The model '" + name_ + "' runs in parts, since only its data tells paths or shapes (" +
                                             why + "), so that it has no single plan; it can be run, and nothing else."};
   whole_ = opened(cut(std::move(graph)));
+  // The session around them goes on with another device, as a whole.
+  options_.next_device = nullptr, options_.events.clear();
   if (!parts_.empty())
-    // The session around them goes on with another device, as a whole.
-    options_.next_device = nullptr, options_.events.clear();
     options_.plan_cache_bytes = std::max<int64_t>(options.plan_cache_bytes / static_cast<int64_t>(parts_.size()), 1);
 }
 
