@@ -6,6 +6,8 @@ install(TARGETS sparkle_library EXPORT sparkle-targets LIBRARY DESTINATION ${CMA
 if(TARGET sparkle)
   install(TARGETS sparkle RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+# What libsparkle.so loads where a picture is read: beside it.
+install(TARGETS sparkle_pictures LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
 install(DIRECTORY include/sparkle DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT sparkle-targets NAMESPACE sparkle:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sparkle)
 
