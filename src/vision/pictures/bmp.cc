@@ -32,8 +32,8 @@ Result<BmpHeader> read_header(std::span<const std::byte> bytes, const std::strin
   const bool small = second == 12;
   if (!small && bytes.size() < 34) return bad("is cut short inside its header.");
   BmpHeader h;
-  const int64_t height = small ? number(20, 2) : static_cast<int32_t>(number(22, 4));
-  h.width = small ? number(18, 2) : static_cast<int32_t>(number(18, 4));
+  const int64_t height = small ? int64_t{number(20, 2)} : int64_t{static_cast<int32_t>(number(22, 4))};
+  h.width = small ? int64_t{number(18, 2)} : int64_t{static_cast<int32_t>(number(18, 4))};
   h.height = std::abs(height), h.top_down = height < 0;
   h.bits = small ? number(24, 2) : number(28, 2);
   h.pixels_at = number(10, 4), h.palette_at = 14 + second, h.entry = small ? 3 : 4;

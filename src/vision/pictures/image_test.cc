@@ -200,7 +200,7 @@ TEST(Image, BmpPixelsThatAreMissingAreNotBlack) {
   };
   EXPECT_NE(why(bmp(1000, 1000, std::string(16, 'x'))).find("of its 3000000 bytes of pixels there are 16"), std::string::npos);
   EXPECT_NE(why(bmp(0, 5, "x")).find("without pixels"), std::string::npos);
-  EXPECT_NE(why(bmp(2, INT32_MIN, "x")).find("cut short"), std::string::npos);
+  EXPECT_NE(why(bmp(2, INT32_MIN, "x")).find("at most 65536 a side"), std::string::npos);
   const std::string whole = bmp(2, 2, std::string(16, 'x'));
   for (size_t keep = 0; keep + 2 < whole.size(); ++keep) EXPECT_FALSE(parse(whole.substr(0, keep)).ok()) << keep;
 }
@@ -285,17 +285,17 @@ std::string many_zeros(size_t repetitions) {
   return data + adler(std::string(1 + 258 * repetitions, '\0'));
 }
 
-TEST(Image, PngDataThatUnfoldsWithoutEndIsRefused) {
-  ASSERT_TRUE(parse(png(257, 2, 0, "", many_zeros(2))).ok());        // the codes are right: 517 bytes for 516
-  const std::string bomb = png(8, 8, 0, "", many_zeros(4'000'000));  // 6.5 MB, of which 1 GB would come
+TEST(Image, PngDataUnfoldsNoFurtherThanThePicture) {
+  ASSERT_TRUE(parse(png(257, 2, 0, "", many_zeros(2))).ok());      // the codes are right: 517 bytes for 516
+  const std::string bomb = png(8, 8, 0, "", many_zeros(400'000));  // 650 KB, of which 100 MB would come
   const auto peak = [] {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     return usage.ru_maxrss;  // KiB
   };
   const auto before = peak();
-  EXPECT_FALSE(parse(bomb).ok());
-  EXPECT_LT(peak() - before, 200 << 10);
+  EXPECT_TRUE(parse(bomb).ok());
+  EXPECT_LT(peak() - before, 20 << 10);
 }
 
 // The rows of a large picture become floats one by one.
