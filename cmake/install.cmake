@@ -17,6 +17,8 @@ if(TARGET sparkle)
     install(SCRIPT cmake/install/pages.cmake)
   endif()
 endif()
+# What libsparkle.so loads where a picture is read: beside it.
+install(TARGETS sparkle_pictures LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
 install(DIRECTORY include/sparkle DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/sparkle RENAME copyright)
 install(EXPORT sparkle-targets NAMESPACE sparkle:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sparkle)

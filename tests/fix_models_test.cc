@@ -12,7 +12,7 @@
 #include "fix/fix.h"
 #include "onnx/tensor_file.h"
 #include "report/float_type.h"
-#include "report/pictures/preprocess.h"
+#include "vision/pictures/preprocess.h"
 
 namespace sparkle::fix {
 namespace {

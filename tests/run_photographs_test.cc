@@ -10,8 +10,8 @@
 #include "base/system/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "onnx/reader.h"
-#include "report/pictures/preprocess.h"
-#include "report/pictures/tiled.h"
+#include "vision/pictures/preprocess.h"
+#include "vision/pictures/tiled.h"
 #include "run/session.h"
 
 namespace sparkle {

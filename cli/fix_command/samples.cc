@@ -5,7 +5,7 @@
 
 #include "onnx/tensor_file.h"
 #include "report/float_type.h"
-#include "report/pictures/picture.h"
+#include "vision/pictures/picture.h"
 #include "run_command/model_inputs.h"
 
 namespace sparkle::cli {

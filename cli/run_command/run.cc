@@ -12,8 +12,10 @@
 #include "run_command/model_inputs.h"
 #include "plan/explain.h"
 #include "run_command/progress.h"
+#include "onnx/metadata.h"
 #include "report/float_type.h"
-#include "report/pictures/picture.h"
+#include "run_command/show_answer.h"
+#include "vision/pictures/picture.h"
 #include "run/opening/foreign_model.h"
 #include "run/opening/open_model.h"
 #include "run_command/run_options.h"
@@ -26,6 +28,10 @@ struct Prepared {
   std::vector<HostTensor> tensors;
   std::vector<std::string> notes;    // how each input came about
   std::shared_ptr<const Plan> plan;  // none where the model runs in parts
+  // Of a picture as the first input: what is answered, and what the answer lies over.
+  std::optional<TaskGuess> task;
+  Preprocess preprocess;
+  Image picture;
 };
 
 Result<std::shared_ptr<const Plan>> plan_of(Session& session, const std::vector<HostTensor>& inputs) {
@@ -48,6 +54,17 @@ Result<Prepared> prepare_inputs(Session& session, const RunOptions& o, std::opti
     for (size_t i = 0; i < wanted.size(); ++i)
       p.notes.push_back("'" + printable(wanted[i].name) + "' " + shapes[i].to_string() +
                         (wanted[i].dtype == DType::f32 ? ", seeded random values" : ", zeros"));
+    return p;
+  }
+  if (o.inputs.size() == 1 && wanted.size() > 1 && o.inputs[0].ends_with(".npz")) {
+    SPARKLE_TRY(tensors, read_inputs_together(o.inputs[0], wanted));
+    for (size_t i = 0; i < wanted.size(); ++i)
+      p.notes.push_back("'" + printable(wanted[i].name) + "' from " +
+                        printable(std::filesystem::path(o.inputs[0]).filename().string()) + ": " +
+                        tensors[i].shape.to_string() + " as stored");
+    p.tensors = std::move(tensors);
+    SPARKLE_TRY(plan, session.prepare(p.tensors));
+    p.plan = std::move(plan);
     return p;
   }
   if (o.inputs.size() != wanted.size())
@@ -76,11 +93,18 @@ Result<Prepared> prepare_inputs(Session& session, const RunOptions& o, std::opti
     SPARKLE_TRY(picture, i == 0 && first ? Result<Picture>(std::move(*first)) : read_picture(path));
     first.reset();
     p.tensors.push_back({wanted[i].dtype, tensor_shape(picture.width, picture.height, preprocess), nullptr});
-    p.notes.push_back(head + " (" + picture.size_text() + "): " + preprocess.preset + ", " + to_text(preprocess));
+    p.notes.push_back(head + " (" + picture.size_text() + "): " + preprocess_note(preprocess, o));
     pictures.push_back({i, std::move(picture), preprocess});
   }
   SPARKLE_TRY(plan, plan_of(session, p.tensors));
   p.plan = std::move(plan);
+  if (!pictures.empty() && pictures[0].input == 0) {
+    SPARKLE_TRY(task, choose_task(session, p.plan.get(), pictures[0].preprocess, o));
+    p.task = std::move(task), p.preprocess = pictures[0].preprocess;
+    if (p.task) p.picture = pictures[0].picture.image();
+  } else if (!o.task.empty()) {
+    return Error{Reason::bad_usage, "--task " + o.task + " is about a picture, and the first input is none; give a picture."};
+  }
   for (Given& given : pictures) {
     SPARKLE_TRY(tensor, to_tensor(given.picture.rows(), given.preprocess));
     given.picture = {};  // large pictures are no longer needed
@@ -95,6 +119,7 @@ int try_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
                 std::optional<Picture>& picture) {
   handled = false;
   const auto& inputs = session.inputs();
+  if (!o.task.empty() && o.task != "upscale") return kDone;
   if (o.inputs.size() != 1 || is_tensor_file(o.inputs[0]) || inputs.size() != 1 || session.outputs().size() != 1) return kDone;
   const Dims& shape = inputs[0].shape;
   if (shape.size() != 4 || shape[2] > 0 || shape[3] > 0) return kDone;
@@ -117,7 +142,7 @@ Status check_applies(const RunOptions& o) {
   if (std::all_of(o.inputs.begin(), o.inputs.end(), is_tensor_file))
     return refuse_options(*o.command,
                           {"--preset", "--size", "--crop", "--fit", "--color", "--scale", "--mean", "--std", "--pad-value",
-                           "--tile", "--overlap", "--reference"},
+                           "--tile", "--overlap", "--reference", "--task", "--threshold", "--iou"},
                           "is for pictures, and no picture is given");
   return ok();
 }
@@ -152,7 +177,7 @@ int print_json(const nlohmann::json& json) {
   return kDone;
 }
 
-int run(const CommonOptions& asked, const RunOptions& o) {
+int run(const CommonOptions& asked, RunOptions o) {
   // Pictures are prepared later: what is chosen for is the model in its own shapes.
   auto here = with_device(
       asked, {o.model, std::all_of(o.inputs.begin(), o.inputs.end(), is_tensor_file) ? o.inputs : std::vector<std::string>(),
@@ -161,8 +186,14 @@ int run(const CommonOptions& asked, const RunOptions& o) {
   CommonOptions common = *here;
   common.precision = "fp32";  // whatever the model's tensors are from here on
   if (auto applies = check_applies(o); !applies.ok()) return fail(applies.error());
+  o.metadata = read_metadata(o.model);
   auto labels = read_labels(o.labels);
   if (!labels.ok()) return fail(labels.error());
+  if (labels->empty())
+    for (auto& [index, name] : class_names(o.metadata)) {
+      if (static_cast<int>(labels->size()) <= index) labels->resize(static_cast<size_t>(index) + 1);
+      (*labels)[static_cast<size_t>(index)] = std::move(name);
+    }
   auto device = open_device(common);
   if (!device.ok()) return fail(device.error());
   auto model = asked.precision == "fp32" ? read_model(o.model) : read_in_precision(asked, o, device->backend);
@@ -172,6 +203,7 @@ int run(const CommonOptions& asked, const RunOptions& o) {
   auto opened = open_session(std::move(*model), device->backend, *options);
   if (!opened.ok()) return fail(opened.error());
   Session& session = **opened;
+  for (const SessionInput& output : session.outputs()) o.outputs.push_back({output.name, output.dtype, output.shape});
   if (is_stream(o, session)) return run_stream(common, o, {std::move(*opened)}, *labels, device->note);
   if (!o.output.empty()) {
     std::error_code error;
@@ -189,8 +221,11 @@ int run(const CommonOptions& asked, const RunOptions& o) {
   if (!inputs.ok()) return fail(inputs.error(), common);
   const Plan* plan = inputs->plan.get();
   if (plan) {
-    if (auto fitting = check_labels(*plan, *labels); !fitting.ok()) return fail(fitting.error());
+    if (!o.labels.empty() && (!inputs->task || inputs->task->task == Task::classify))
+      if (auto fitting = check_labels(*plan, *labels); !fitting.ok()) return fail(fitting.error());
     if (auto fast = check_fallback(*plan, common); !fast.ok()) return fail(fast.error(), common);
+  } else if (!common.require.empty()) {
+    return fail({Reason::bad_usage, "--require is about the layers of a plan, and this model runs in parts, without one; leave it out."});
   }
   if (!common.json) {
     std::printf("device   %s\n", device->note.empty() ? common.device.c_str() : device->note.c_str());
@@ -229,6 +264,13 @@ int run(const CommonOptions& asked, const RunOptions& o) {
     if (o.output.empty()) continue;
     if (auto saved = save_output(o.output, name, outputs[i], *figures, written); !saved.ok()) return fail(saved.error());
   }
+  nlohmann::json answer;
+  if (inputs->task) {
+    auto shown =
+        show_answer(session, outputs, *inputs->task, inputs->preprocess, inputs->picture, *labels, o, common.json, written);
+    if (!shown.ok()) return fail(shown.error());
+    answer = std::move(*shown);
+  }
   if (common.json) {
     nlohmann::json json{{"model", o.model},    {"device", device->note}, {"inputs", inputs->notes}, {"first_ms", first},
                         {"median_ms", middle}, {"outputs", rows},        {"written", written},      {"in_parts", !plan},
@@ -237,6 +279,7 @@ int run(const CommonOptions& asked, const RunOptions& o) {
       json["peak_bytes"] = session.peak_bytes(*plan);
       json["budget_steps"] = plan->budget_steps, json["budget_lost_ms"] = plan->budget_seconds * 1e3;
     }
+    if (!answer.is_null()) json["answer"] = std::move(answer);
     return print_json(json);
   }
   for (const std::string& path : written) std::printf("written  %s\n", printable(path).c_str());
@@ -252,12 +295,12 @@ void add_run(CLI::App& app, Chosen& chosen) {
   o->command = command;
   add_common(*command, *common);
   command->add_option("model", o->model, "ONNX file, or a file of 'sparkle compile'")->required();
-  command->add_option(
-      "inputs", o->inputs,
-      "one file per input of the model: JPEG, PNG, BMP or PNM (alpha is composited over white; EXIF rotation is "
-      "not applied), .npy, or .pb; none: seeded random values, integers zero. Of a model with one input many files, folders "
-      "and "
-      "patterns ('photos/*.jpg'): items, one behind the other");
+  command->add_option("inputs", o->inputs,
+                      "one file per input of the model: JPEG, PNG, WebP, TIFF, BMP or PNM (turned upright by its EXIF, alpha "
+                      "composited over white; - for standard input), .npy, .npz (arrays by the inputs' names), or .pb; none: "
+                      "seeded random values, integers zero. Of a model with one input many files, folders "
+                      "and "
+                      "patterns ('photos/*.jpg'): items, one behind the other");
   command->add_option("--shape", o->shapes, "NAME=1x3x224x224, for random values");
   command->add_option("--labels", o->labels, "class names, one per line");
   command->add_option("--top", o->top, "classes to show")->check(CLI::Range(1, 100000));
@@ -274,7 +317,16 @@ void add_run(CLI::App& app, Chosen& chosen) {
   command->add_option(
       "--preset", o->preset,
       "pictures: imagenet (shorter side 256, crop 224, mean and deviation), unit (0..1), raw (0..255), mobilenet "
-      "(x/127.5-1), ultraface (stretched, (x-127)/128), yolox (BGR, letterbox, 0..255)");
+      "(x/127.5-1), ultraface (stretched, (x-127)/128), yolox (BGR, letterbox, 0..255), yolo (letterbox in the middle, "
+      "0..1), deeplab (stretched, x/127.5-1); without it guessed, and said");
+  command
+      ->add_option("--task", o->task,
+                   "of a picture: classify, detect, segment, upscale, depth or embed; without it guessed from the outputs")
+      ->check(CLI::IsMember({"classify", "detect", "segment", "upscale", "depth", "embed"}));
+  command->add_option("--threshold", o->threshold, "detect: boxes with a smaller score are left out")
+      ->check(CLI::Range(0.0, 1.0));
+  command->add_option("--iou", o->iou, "detect: the most that two boxes of a class share of their union")
+      ->check(CLI::Range(0.0, 1.0));
   command->add_option("--size", o->size, "WxH, or the shorter side before cropping");
   command->add_option("--crop", o->crop, "WxH or one number, cut from the centre");
   command->add_option("--fit", o->fit, "crop, stretch, letterbox or none")

@@ -1,10 +1,14 @@
 // Inputs of `sparkle run`: tensor files, and how pictures become tensors.
+#include <algorithm>
 #include <sstream>
 
 #include "run_command/model_inputs.h"
 #include "onnx/npy.h"
 #include "onnx/tensor_file.h"
+#include "base/printable.h"
+#include "vision/decoders/npz.h"
 #include "run_command/run_options.h"
+#include "vision/tasks/task.h"
 
 namespace sparkle::cli {
 namespace {
@@ -51,25 +55,84 @@ Status parse_channels(const std::string& option, const std::string& text, bool d
 
 }  // namespace
 
-bool is_tensor_file(const std::string& path) { return path.ends_with(".npy") || path.ends_with(".pb"); }
+bool is_tensor_file(const std::string& path) {
+  return path.ends_with(".npy") || path.ends_with(".npz") || path.ends_with(".pb");
+}
 
 Result<HostTensor> read_tensor_file(const std::string& path) {
   if (path.ends_with(".npy")) return read_npy(path);
+  if (path.ends_with(".npz")) {
+    SPARKLE_TRY(arrays, read_npz(path));
+    if (arrays.size() == 1) return std::move(arrays[0].value);
+    std::string names;
+    for (const NamedTensor& array : arrays) names += (names.empty() ? "'" : ", '") + printable(array.name) + "'";
+    return Error{Reason::bad_input, "'" + path + "' holds " + std::to_string(arrays.size()) + " arrays (" + names +
+                                        "), and one is wanted here; save it alone."};
+  }
   SPARKLE_TRY(tensor, read_tensor_pb(path));
   return std::move(tensor.value);
 }
 
+Result<std::vector<HostTensor>> read_inputs_together(const std::string& path, const std::vector<SessionInput>& inputs) {
+  SPARKLE_TRY(arrays, read_npz(path));
+  std::vector<HostTensor> tensors;
+  for (const SessionInput& input : inputs) {
+    const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const NamedTensor& a) { return a.name == input.name; });
+    if (found == arrays.end())
+      return Error{Reason::bad_input,
+                   "'" + path + "' has no array '" + input.name + "'; the model wants " + listed_inputs(inputs) + "."};
+    tensors.push_back(std::move(found->value));
+  }
+  return tensors;
+}
+
+namespace {
+
+std::string guessed_preset(const PictureInput& input, DType type, const RunOptions& o) {
+  const std::string known = guess_preset(o.outputs, input.width, input.height);
+  if (!known.empty() && input.channels == 3) return known;
+  if (type == DType::u8) return "raw";
+  return input.channels == 1 || input.width == 0 ? "unit" : "imagenet";
+}
+
+// What ONNX's metadata for pictures says of them: the order of colours, and the range of values (docs of the ONNX format).
+void apply_metadata(const RunOptions& o, Preprocess& p) {
+  const auto said = [&](const char* key) {
+    const auto at = o.metadata.find(key);
+    return at == o.metadata.end() || !o.preset.empty() ? std::string() : at->second;
+  };
+  const std::string format = said("Image.BitmapPixelFormat"), range = said("Image.NominalPixelRange");
+  if (format == "Bgr8") p.color = Color::bgr;
+  if (format == "Rgb8") p.color = Color::rgb;
+  if (range.empty()) return;
+  p.mean = {0, 0, 0}, p.std = {1, 1, 1}, p.scale = 1;
+  if (range == "Normalized_0_1") p.scale = 1.f / 255;
+  if (range == "Normalized_1_1") p.scale = 1.f / 127.5f, p.mean = {1, 1, 1};
+}
+
+}  // namespace
+
+std::string preprocess_note(const Preprocess& p, const RunOptions& o) {
+  std::string note = p.preset + ", " + to_text(p);
+  if (!o.preset.empty()) return note;
+  if (o.metadata.count("Image.NominalPixelRange") || o.metadata.count("Image.BitmapPixelFormat"))
+    return note + " (range or colours by the model's metadata)";
+  for (const char* option : {"--fit", "--color", "--scale", "--mean", "--std", "--size", "--crop"})
+    if (o.command && given(*o.command, option)) return note;
+  return note + " (a guess from the model's shapes; --preset says otherwise)";
+}
+
 Result<Preprocess> choose_preprocess(const SessionInput& input, const RunOptions& o) {
-  const Dims& shape = input.shape;
-  const bool channels_fit = shape.size() == 4 && (shape[1] == 1 || shape[1] == 3);
-  if (!is_float(input.dtype) || !channels_fit || shape[0] > 1 || shape[2] > 65536 || shape[3] > 65536)
+  const auto wanted = picture_input(input.dtype, input.shape);
+  if (!wanted)
     return Error{Reason::bad_input, "Input " + listed_inputs({input}) + " does not take a picture; give a .npy or .pb tensor."};
-  const bool open = shape[2] <= 0 || shape[3] <= 0;
-  SPARKLE_TRY(p, preprocess_preset(!o.preset.empty() ? o.preset : shape[1] == 1 || open ? "unit" : "imagenet"));
-  if (shape[1] == 1) p.color = Color::grey;
-  if (shape[1] == 1 && p.preset == "imagenet") p.mean[0] = 0.449f, p.std[0] = 0.226f;  // means over the three colours
-  p.height = open ? 0 : static_cast<int>(shape[2]);
-  p.width = open ? 0 : static_cast<int>(shape[3]);
+  SPARKLE_TRY(p, preprocess_preset(!o.preset.empty() ? o.preset : guessed_preset(*wanted, input.dtype, o)));
+  apply_metadata(o, p);
+  p.channels_last = wanted->channels_last;
+  if (input.dtype == DType::u8) p.type = DType::u8;
+  if (wanted->channels == 1) p.color = Color::grey;
+  if (wanted->channels == 1 && p.preset == "imagenet") p.mean[0] = 0.449f, p.std[0] = 0.226f;  // means over the three colours
+  p.height = wanted->height, p.width = wanted->width;
   if (o.fit == "crop") p.fit = PictureFit::crop;
   if (o.fit == "stretch") p.fit = PictureFit::stretch;
   if (o.fit == "letterbox") p.fit = PictureFit::letterbox;
@@ -77,9 +140,9 @@ Result<Preprocess> choose_preprocess(const SessionInput& input, const RunOptions
   if (o.color == "rgb") p.color = Color::rgb;
   if (o.color == "bgr") p.color = Color::bgr;
   if (o.color == "grey" || o.color == "y") p.color = Color::grey;
-  if (p.channels() != shape[1])
+  if (p.channels() != wanted->channels)
     return Error{Reason::bad_usage, "--color " + o.color + " does not fit input '" + input.name + "', which has " +
-                                        std::to_string(shape[1]) + " channels."};
+                                        std::to_string(wanted->channels) + " channels."};
   int shorter_side = 0;
   if (!o.size.empty()) {
     SPARKLE_TRY(size, parse_size("--size", o.size));

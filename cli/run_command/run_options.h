@@ -2,14 +2,16 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/record.h"
 #include "command.h"
-#include "report/pictures/image.h"
-#include "report/pictures/preprocess.h"
+#include "vision/pictures/image.h"
+#include "vision/pictures/preprocess.h"
+#include "vision/tasks/task.h"
 
 namespace sparkle::cli {
 
@@ -28,13 +30,23 @@ struct RunOptions {
   std::optional<float> pad_value;
   int tile = 512, overlap = 8;
   bool shrink_first = false;
+  // answers
+  std::string task;  // empty: guessed from the outputs
+  float threshold = 0.5f, iou = 0.45f;
+  // of the model, once it is open
+  std::map<std::string, std::string> metadata;
+  std::vector<OutputForm> outputs;
 };
 
 bool is_tensor_file(const std::string& path);
-// .npy or .pb
+// .npy, .npz with one array, or .pb
 Result<HostTensor> read_tensor_file(const std::string& path);
+// All inputs of a model from one .npz file, by their names. Errors: bad_input for one that is missing.
+Result<std::vector<HostTensor>> read_inputs_together(const std::string& path, const std::vector<SessionInput>& inputs);
 
 // Preprocessing for an input of the model: what it declares, then the options.
+// "imagenet, RGB, ...", with the words that it is a guess where it is one.
+std::string preprocess_note(const Preprocess& preprocess, const RunOptions& options);
 Result<Preprocess> choose_preprocess(const SessionInput& input, const RunOptions& options);
 
 // Where the whole output is one row of classes: how many, else 0.

@@ -10,9 +10,9 @@
 #include "base/printable.h"
 #include "onnx/npy.h"
 #include "run_command/progress.h"
-#include "report/pictures/comparison_picture.h"
-#include "report/pictures/resample.h"
-#include "report/pictures/tiled.h"
+#include "vision/pictures/comparison_picture.h"
+#include "vision/pictures/resample.h"
+#include "vision/pictures/tiled.h"
 #include "run_command/run_options.h"
 
 namespace sparkle::cli {
@@ -102,7 +102,7 @@ int enlarge(const CommonOptions& common, const RunOptions& o, OpenDevice& device
   const std::string note = "'" + printable(session.inputs()[0].name) + "' from " +
                            printable(std::filesystem::path(o.inputs[0]).filename().string()) + " (" +
                            (shrunk_from ? shrunk_from->size_text() + " shrunk to " : "") + image.size_text() +
-                           "): " + preprocess.preset + ", " + to_text(preprocess);
+                           "): " + preprocess_note(preprocess, o);
   const int64_t peak = peak_of(session, *plan, shape);
   if (!common.json) {
     std::printf("device   %s\n", device.note.empty() ? common.device.c_str() : device.note.c_str());

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command/command.h"
-#include "report/pictures/image.h"
+#include "vision/pictures/image.h"
 
 namespace sparkle {
 namespace {

@@ -1,6 +1,6 @@
 // `sparkle run` on a network that enlarges: against a known original it beats bicubic, and the comparison shows the figures.
 #include "command/command.h"
-#include "report/pictures/image.h"
+#include "vision/pictures/image.h"
 
 namespace sparkle {
 namespace {

@@ -1,6 +1,6 @@
 // libFuzzer: any bytes as a picture, which becomes a small tensor. Built with SPARKLE_SANITIZE=ON and clang.
-#include "report/pictures/picture.h"
-#include "report/pictures/preprocess.h"
+#include "vision/pictures/picture.h"
+#include "vision/pictures/preprocess.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto picture = sparkle::read_picture_bytes(std::as_bytes(std::span(data, size)), "fuzz", 1 << 20);

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "base/files/byte_stream.h"
-#include "report/pictures/picture.h"
+#include "vision/pictures/picture.h"
 
 namespace sparkle::cli {
 

@@ -14,7 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_item(const fs::path& path) {
-  static constexpr const char* kEndings[] = {".jpg", ".jpeg", ".png", ".bmp", ".pnm", ".pgm", ".ppm", ".npy", ".pb"};
+  static constexpr const char* kEndings[] = {".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".bmp",
+                                             ".pnm", ".pgm",  ".ppm", ".npy",  ".npz", ".pb"};
   std::string ending = path.extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -37,7 +38,8 @@ Status add_folder(const std::string& path, std::vector<std::string>& items) {
     return Error{Reason::file_unreadable, "The folder '" + printable(path) + "' cannot be read: " + error.message() + "."};
   if (items.size() == before)
     return Error{Reason::file_unreadable,
-                 "'" + printable(path) + "' is a folder without pictures (.jpg, .png, .bmp, .pnm) and tensors (.npy, .pb)."};
+                 "'" + printable(path) +
+                     "' is a folder without pictures (.jpg, .png, .webp, .tif, .bmp, .pnm) and tensors (.npy, .npz, .pb)."};
   std::sort(items.begin() + static_cast<long>(before), items.end());
   return ok();
 }

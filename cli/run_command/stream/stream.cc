@@ -8,7 +8,7 @@
 #include "base/printable.h"
 #include "base/system/cpu_count.h"
 #include "report/float_type.h"
-#include "report/pictures/picture.h"
+#include "vision/pictures/picture.h"
 #include "run/pipeline/ordered_work.h"
 #include "run/pipeline/pipeline.h"
 #include "run_command/model_inputs.h"
@@ -207,7 +207,8 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const std::shar
     return fail({Reason::bad_usage, "Many items are for models with one input; this one has " +
                                         std::to_string(session->inputs().size()) +
                                         ", so give one file for each: " + listed_inputs(session->inputs()) + "."});
-  if (auto applies = refuse_options(*o.command, {"--repeat", "--shape", "--tile", "--overlap", "--reference", "--shrink-first"},
+  if (auto applies = refuse_options(*o.command, {"--repeat", "--shape", "--tile", "--overlap", "--reference", "--shrink-first",
+                                                 "--task", "--threshold", "--iou"},
                                     "is for one run, and many items are given");
       !applies.ok())
     return fail(applies.error());
@@ -247,7 +248,7 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const std::shar
                                 "' is there already, and frames that are gone cannot be gone on with; give another --output."});
   if (!common.json && !o.output.empty()) {
     std::printf("device   %s\n", device_note.c_str());
-    if (pictures) std::printf("input    %s, %s\n", preprocess.preset.c_str(), to_text(preprocess).c_str());
+    if (pictures) std::printf("input    %s\n", preprocess_note(preprocess, o).c_str());
     if (begin > 0) std::printf("resumes  %lld items are answered already\n", static_cast<long long>(begin));
     std::fflush(stdout);
   }

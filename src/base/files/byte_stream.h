@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -24,5 +25,8 @@ class ByteStream {
   explicit ByteStream(std::FILE* file) : file_(file) {}
   std::FILE* file_;
 };
+
+// All of standard input. Errors: size_overflow beyond `most_bytes`, file_unreadable where there is nothing; they name `what`.
+Result<std::string> read_standard_input(const std::string& what, int64_t most_bytes);
 
 }  // namespace sparkle

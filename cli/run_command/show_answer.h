@@ -1,0 +1,26 @@
+// `sparkle run --task`: what is answered from a picture, printed, drawn and as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "run/session.h"
+#include "run_command/run_options.h"
+#include "vision/tasks/task.h"
+
+namespace sparkle::cli {
+
+// The task asked for, or guessed from the outputs' shapes; nothing where that is no more than a row of classes, which the
+// outputs show themselves, or where nothing fits. Errors: bad_usage.
+Result<std::optional<TaskGuess>> choose_task(const Session& session, const Plan* plan, const Preprocess& preprocess,
+                                             const RunOptions& options);
+
+// Prints the answer unless `quiet`, and gives it as JSON. With --output it is written too: STEM_TASK.png, of masks
+// STEM_mask.png, of all STEM_TASK.json; the paths are added to `written`. Errors: bad_input, file_unwritable.
+Result<nlohmann::json> show_answer(const Session& session, const std::vector<HostTensor>& outputs, const TaskGuess& task,
+                                   const Preprocess& preprocess, const Image& picture, const std::vector<std::string>& labels,
+                                   const RunOptions& options, bool quiet, std::vector<std::string>& written);
+
+}  // namespace sparkle::cli
