@@ -5,6 +5,7 @@
 #include <ctime>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "backends/backend.h"
@@ -47,6 +48,8 @@ bool names_description(const std::string& device);
 Result<Device> describe_device(const CommonOptions& options);
 
 Result<SessionOptions> session_options(const CommonOptions& options, const Device& device);
+// --atol and --rtol of what compares tensors; they live as long as `atol` and `rtol`.
+void add_tolerances(CLI::App& command, std::optional<double>& atol, std::optional<double>& rtol);
 // "512M", "2G", "123456" -> bytes. Errors: bad_usage.
 Result<int64_t> parse_bytes(const std::string& text);
 std::string format_bytes(int64_t bytes);
@@ -61,6 +64,9 @@ void print_note(const std::string& sentence);
 void print_note_once(const std::string& sentence);
 // What the library warns of becomes such notes.
 void print_warnings();
+// What takes longer than a moment (shaders that a driver compiles for the first time) is a line on a terminal's stderr, wiped
+// when it is over.
+void show_waiting();
 
 // --algorithm and --variant: layers of the plan that they cannot serve are named on stderr with the reason. --fallback: steps
 // that run on plain reference loops are named on stderr (warn) or refused (forbid), no_kernel.
@@ -95,6 +101,7 @@ void add_check(CLI::App& app, Chosen& chosen);
 void add_report(CLI::App& app, Chosen& chosen);
 void add_compile(CLI::App& app, Chosen& chosen);
 void add_verify(CLI::App& app, Chosen& chosen);
+void add_compare(CLI::App& app, Chosen& chosen);
 void add_drift(CLI::App& app, Chosen& chosen);
 void add_tune(CLI::App& app, Chosen& chosen);
 void add_eval(CLI::App& app, Chosen& chosen);
