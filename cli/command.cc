@@ -100,6 +100,17 @@ void add_common(CLI::App& command, CommonOptions& o, Machines machines) {
   command.add_option("--tuning", o.tuning, "file of measured choices, or kept: what 'sparkle tune' keeps for this machine");
 }
 
+void add_tolerances(CLI::App& command, std::optional<double>& atol, std::optional<double>& rtol) {
+  const auto tolerance = [&](const char* option, std::optional<double>& value, const char* text) {
+    command.add_option_function<double>(
+               option, [&value](double given) { value = given; }, text)
+        ->check(finite_number())
+        ->check(CLI::NonNegativeNumber);
+  };
+  tolerance("--atol", atol, "in |a-b| <= atol + rtol |b|, instead of the share of the largest |b| that fits the type");
+  tolerance("--rtol", rtol, "the same, instead of what fits the type; what was gone by is printed");
+}
+
 Result<int64_t> parse_bytes(const std::string& text) {
   if (text.empty()) return int64_t{0};
   std::string_view digits = text;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,8 @@ Result<SessionOptions> session_options(const CommonOptions& options, const Devic
 Result<SessionOptions> session_options(const CommonOptions& options, const OpenDevice& device);
 // [{"what", "from", "to", "reason", "cost_ms", "layer", "message"}, ...]
 nlohmann::json json_of(const std::vector<FallbackEvent>& events);
+// --atol and --rtol of what compares tensors; they live as long as `atol` and `rtol`.
+void add_tolerances(CLI::App& command, std::optional<double>& atol, std::optional<double>& rtol);
 // "512M", "2G", "123456" -> bytes. Errors: bad_usage.
 Result<int64_t> parse_bytes(const std::string& text);
 std::string format_bytes(int64_t bytes);
@@ -69,6 +72,9 @@ void print_note(const std::string& sentence);
 void print_note_once(const std::string& sentence);
 // What the library warns of becomes such notes.
 void print_warnings();
+// What takes longer than a moment (shaders that a driver compiles for the first time) is a line on a terminal's stderr, wiped
+// when it is over.
+void show_waiting();
 
 // --algorithm and --variant: layers of the plan that they cannot serve are named on stderr with the reason. --fallback: steps
 // that run on plain reference loops are named on stderr (warn) or refused (forbid), no_kernel. --require: unit_missing or
@@ -107,6 +113,7 @@ void add_check(CLI::App& app, Chosen& chosen);
 void add_report(CLI::App& app, Chosen& chosen);
 void add_compile(CLI::App& app, Chosen& chosen);
 void add_verify(CLI::App& app, Chosen& chosen);
+void add_compare(CLI::App& app, Chosen& chosen);
 void add_drift(CLI::App& app, Chosen& chosen);
 void add_tune(CLI::App& app, Chosen& chosen);
 void add_eval(CLI::App& app, Chosen& chosen);

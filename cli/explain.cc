@@ -98,7 +98,7 @@ int explain_sources(const Plan& plan, const Device& device, const std::string& p
   std::string text;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& step = plan.steps[i];
-    if (step.name.find(part) == std::string::npos) continue;
+    if (!is_step_named(plan, step, part)) continue;
     uint32_t constants = 0;
     for (size_t o = 0; o < step.inputs.size() && o < 32; ++o) {
       const auto at = static_cast<size_t>(step.inputs[o]);
@@ -179,11 +179,14 @@ void add_explain(CLI::App& app, Chosen& chosen) {
   command->add_option("--conv", a->conv, "a convolution: ic64ih56oc64oh56kh3ph1");
   command->add_flag("--planes", a->planes, "the convolution's tensors lie plane by plane (NCHW), not channels last");
   command->add_option("--shape", a->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
-  command->add_option("--step", a->explain.step, "only steps whose name contains this");
+  command->add_option("--step", a->explain.step,
+                      "only the step of this name, or where none has it steps whose name contains it");
   command->add_option(
       "--source", a->source,
-      "what a GPU is given for the steps whose name contains this: kernels, threads, constants, printed programs");
-  command->add_flag("--candidates", a->explain.candidates, "all candidates with cost or reason of rejection");
+      "what a GPU is given for the step of this name, or where none has it for steps whose name contains it: kernels, threads, "
+      "constants, printed programs");
+  command->add_flag("--candidates", a->explain.candidates,
+                    "all candidates with cost or reason of rejection; those of other devices are counted");
   command->add_flag("--levels", a->levels,
                     "what each level of memory holds, what fills the lanes, what is in flight and fused; --device may name "
                     "several machines, A,B: side by side");

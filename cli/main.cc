@@ -116,6 +116,7 @@ int command_line(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // results are written all the same when nobody reads the text any more
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on files shows as a failed write
   print_warnings();
+  show_waiting();
   CLI::App app{"Sparkle: convolution and CNN inference at the limit of the machine it finds."};
   app.require_subcommand(1);
   app.footer(
@@ -131,6 +132,7 @@ int command_line(int argc, char** argv) {
   add_report(app, chosen);
   add_compile(app, chosen);
   add_verify(app, chosen);
+  add_compare(app, chosen);
   add_drift(app, chosen);
   add_fix(app, chosen);
   add_tune(app, chosen);

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/files/read_file.h"
+#include "base/waiting.h"
 #include "command.h"
 
 namespace sparkle::cli {
@@ -49,13 +50,16 @@ void try_kernels_elsewhere(const std::string& device, const std::string& lines) 
     // A driver may hang as it compiles: then the process is ended, and its marker names the kernel.
     const auto kernels = std::count(lines.begin(), lines.end(), '\n');
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(150) + kernels * std::chrono::seconds(30);
+    const auto kernels_in_all = static_cast<size_t>(kernels);
     int status = 0;
     for (pid_t ended = 0; ended == 0 || (ended < 0 && errno == EINTR);) {
       ended = waitpid(child, &status, WNOHANG);
+      tell_waiting("trying kernels that this driver has never run", 0, kernels_in_all);
       if (ended != 0) continue;
       if (std::chrono::steady_clock::now() > until) kill(child, SIGKILL);
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
+    tell_waiting("trying kernels that this driver has never run", kernels_in_all, kernels_in_all);
   }
   posix_spawn_file_actions_destroy(&quiet);
   close(file);

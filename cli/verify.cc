@@ -4,11 +4,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/printable.h"
 #include "command.h"
 #include "onnx/tensor_file.h"
-#include "report/compare.h"
+#include "report/criterion.h"
 #include "run/opening/open_model.h"
 
 namespace sparkle::cli {
@@ -16,17 +17,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// --atol and --rtol.
+struct Tolerances {
+  std::optional<double> atol, rtol;
+};
+
 struct Verdict {
   enum Kind { passed, failed, skipped } kind = passed;
   std::string detail;        // of a model that passed without test data: what was checked instead
   double largest_error = 0;  // relative to the largest value
   int sets = 0;
+  std::string criterion;  // of outputs that were compared
 };
 
 // Operators and types that are not supported yet are skipped by name; everything else that goes wrong is a failure.
 Verdict verdict_of(const Error& error) {
   const bool skip = error.reason == Reason::operator_not_served || error.reason == Reason::type_not_served;
-  return {skip ? Verdict::skipped : Verdict::failed, error.message.substr(0, error.message.find('\n')), 0, 0};
+  return {skip ? Verdict::skipped : Verdict::failed, error.message.substr(0, error.message.find('\n')), 0, 0, {}};
 }
 
 bool has_test_sets(const fs::path& directory) {
@@ -59,15 +66,6 @@ fs::path model_in(const fs::path& directory) {
   return directory / (last_name(directory) + ".onnx");
 }
 
-// Up to this many operators count as a test of an operator, more as a network (with ten times the absolute tolerance).
-constexpr size_t kOperatorTest = 10;
-
-bool is_quantized(const Graph& graph) {
-  return std::any_of(graph.ops.begin(), graph.ops.end(), [](const Op& op) {
-    return std::holds_alternative<QuantizeOp>(op.params) || std::holds_alternative<QuantizedConvOp>(op.params);
-  });
-}
-
 // Steps of a plan that run on the plain reference loops of a fast backend.
 int plain_steps(const Plan& plan) {
   return static_cast<int>(
@@ -75,12 +73,12 @@ int plain_steps(const Plan& plan) {
 }
 
 Verdict verify_model(const fs::path& model, const fs::path& directory, std::shared_ptr<Backend> backend,
-                     const SessionOptions& options, const CommonOptions& common) {
+                     const SessionOptions& options, const CommonOptions& common, const Tolerances& asked) {
   auto read = read_model(model.string());
   if (!read.ok()) {
     const Verdict refused = verdict_of(read.error());
     if (refused.kind == Verdict::skipped && !has_test_sets(directory))
-      return {Verdict::failed, "there is no test_data_set_*", 0, 0};
+      return {Verdict::failed, "there is no test_data_set_*", 0, 0, {}};
     return refused;
   }
   if (read->compiled)
@@ -95,11 +93,11 @@ Verdict verify_model(const fs::path& model, const fs::path& directory, std::shar
     // Whole as it was written, and a plan that this build comes to on this machine; there are no outputs to compare.
     auto session = open_session(std::move(*read), std::move(backend), options);
     if (!session.ok()) return verdict_of(session.error());
-    return {Verdict::passed, "its weights are what was written; there is no test_data_set_* to compare outputs with", 0, 0};
+    return {Verdict::passed, "its weights are what was written; there is no test_data_set_* to compare outputs with", 0, 0, {}};
   }
-  if (sets.empty()) return {Verdict::failed, "there is no test_data_set_*", 0, 0};
-  const bool network = read->contents().ops.size() > kOperatorTest;
-  const bool quantized = network && is_quantized(read->contents());
+  if (sets.empty()) return {Verdict::failed, "there is no test_data_set_*", 0, 0, {}};
+  Criterion criterion = criterion_for(read->contents());
+  criterion.atol = asked.atol, criterion.rtol = asked.rtol;
   auto session = open_session(std::move(*read), std::move(backend), options);
   if (!session.ok()) return verdict_of(session.error());
   Verdict verdict;
@@ -115,39 +113,42 @@ Verdict verify_model(const fs::path& model, const fs::path& directory, std::shar
       return {Verdict::failed,
               set.filename().string() + ": it holds " + std::to_string(expected->size()) + " output_*.pb, the model has " +
                   std::to_string(outputs->size()) + " outputs",
-              0, 0};
+              0,
+              0,
+              {}};
     for (size_t i = 0; i < expected->size(); ++i) {
-      const DType dtype = (*expected)[i].dtype;
-      const Comparison c = quantized && is_float(dtype) ? compare_direction((*outputs)[i], (*expected)[i])
-                                                        : compare((*outputs)[i], (*expected)[i], tolerance_for(dtype, network));
+      const Comparison c = criterion.compare((*outputs)[i], (*expected)[i]);
+      if (const std::string text = criterion.text((*expected)[i].dtype); verdict.criterion.find(text) == std::string::npos)
+        verdict.criterion += (verdict.criterion.empty() ? "" : "; ") + text;
       verdict.largest_error = std::max(verdict.largest_error, c.relative_error());
       if (!c.equal)
         return {Verdict::failed, set.filename().string() + ", output " + std::to_string(i) + ": " + c.problem,
-                c.relative_error(), 0};
+                c.relative_error(), 0, verdict.criterion};
     }
     const int plain = common.device == "reference" || !report.plan ? 0 : plain_steps(*report.plan);
     if (plain > 0 && common.fallback != "allow") verdict.detail = std::to_string(plain) + " steps on plain loops";
-    if (plain > 0 && common.fallback == "forbid") return {Verdict::failed, verdict.detail + ", which --fallback forbids", 0, 0};
+    if (plain > 0 && common.fallback == "forbid")
+      return {Verdict::failed, verdict.detail + ", which --fallback forbids", 0, 0, {}};
     ++verdict.sets;
   }
   return verdict;
 }
 
 Verdict verify_argument(const fs::path& argument, const std::shared_ptr<Backend>& backend, const SessionOptions& options,
-                        const CommonOptions& common) {
+                        const CommonOptions& common, const Tolerances& asked) {
   std::error_code unknown;
   if (fs::is_regular_file(argument, unknown)) {
     const fs::path folder = argument.parent_path();
-    return verify_model(argument, folder.empty() ? "." : folder, backend, options, common);
+    return verify_model(argument, folder.empty() ? "." : folder, backend, options, common, asked);
   }
-  if (!fs::is_directory(argument, unknown)) return {Verdict::failed, "this is neither a directory nor a model", 0, 0};
+  if (!fs::is_directory(argument, unknown)) return {Verdict::failed, "this is neither a directory nor a model", 0, 0, {}};
   const fs::path model = model_in(argument);
   if (!fs::exists(model, unknown))
-    return {Verdict::failed, "there is neither model.onnx nor " + model.filename().string(), 0, 0};
-  return verify_model(model, argument, backend, options, common);
+    return {Verdict::failed, "there is neither model.onnx nor " + model.filename().string(), 0, 0, {}};
+  return verify_model(model, argument, backend, options, common, asked);
 }
 
-int verify(const CommonOptions& common, const std::vector<std::string>& directories) {
+int verify(const CommonOptions& common, const std::vector<std::string>& directories, const Tolerances& asked) {
   auto device = open_device(common);
   if (!device.ok()) return fail(device.error());
   auto options = session_options(common, device->backend->device());
@@ -155,18 +156,20 @@ int verify(const CommonOptions& common, const std::vector<std::string>& director
   int counts[3] = {0, 0, 0};
   nlohmann::json rows = nlohmann::json::array();
   for (const std::string& directory : directories) {
-    const Verdict v = verify_argument(directory, device->backend, *options, common);
+    const Verdict v = verify_argument(directory, device->backend, *options, common, asked);
     ++counts[v.kind];
     constexpr const char* words[] = {"PASS", "FAIL", "SKIP"};
     const std::string name = last_name(directory);
     if (common.json) {
       rows.push_back(
           {{"name", name}, {"verdict", words[v.kind]}, {"detail", v.detail}, {"max_relative_error", v.largest_error}});
+      if (!v.criterion.empty()) rows.back()["criterion"] = v.criterion;
     } else if (v.kind == Verdict::passed && v.sets > 0) {
-      std::printf("PASS  %-48s %d set%s, largest error %.1e of the largest value\n", printable(name).c_str(), v.sets,
-                  v.sets == 1 ? "" : "s", v.largest_error);
+      std::printf("PASS  %-48s %d set%s, largest error %.1e of the largest value; %s\n", printable(name).c_str(), v.sets,
+                  v.sets == 1 ? "" : "s", v.largest_error, v.criterion.c_str());
     } else {
-      std::printf("%s  %-48s %s\n", words[v.kind], printable(name).c_str(), printable_sentence(v.detail).c_str());
+      std::printf("%s  %-48s %s%s\n", words[v.kind], printable(name).c_str(), printable_sentence(v.detail).c_str(),
+                  v.criterion.empty() ? "" : ("; " + v.criterion).c_str());
     }
     std::fflush(stdout);
   }
@@ -194,9 +197,17 @@ void add_verify(CLI::App& app, Chosen& chosen) {
                       "--kernels: names of kernels, as gemm or gemm/mma");
   command->add_flag("--kernels", *kernels,
                     "the device's kernels instead, each on small operands against its reference in a process of its own");
-  command->callback([&chosen, options, directories, kernels] {
+  auto asked = std::make_shared<Tolerances>();
+  add_tolerances(*command, asked->atol, asked->rtol);
+  command->callback([&chosen, command, options, directories, kernels, asked] {
     if (!*kernels && directories->empty()) throw CLI::RequiredError("directories");
-    chosen = [=] { return *kernels ? verify_kernels(*options, *directories) : verify(*options, *directories); };
+    chosen = [=] {
+      if (!*kernels) return verify(*options, *directories, *asked);
+      if (auto fits = refuse_options(*command, {"--atol", "--rtol"}, "is for outputs of models and does not go with --kernels");
+          !fits.ok())
+        return fail(fits.error());
+      return verify_kernels(*options, *directories);
+    };
   });
 }
 

@@ -289,6 +289,11 @@ class Pipeline {
 
 NB_MODULE(_core, m) {
   m.def("version", &sparkle::version);
+  m.def("devices", [] {
+    char* json = nullptr;
+    sparkle::detail::check(unlocked([&] { return sparkle_device_list(&json); }));
+    return sparkle::detail::take_text(json);
+  });
   m.def(
       "set_log",
       [](const nb::object& function) {
@@ -493,6 +498,22 @@ NB_MODULE(_core, m) {
             return list;
           },
           nb::arg("inputs"))
+      .def(
+          "run_into",
+          [](sparkle::Session& s, const Objects& inputs, const Objects& places) {
+            const auto infos = s.outputs();
+            const Given given = take(s, inputs);
+            std::vector<Borrowed> borrowed;
+            std::vector<sparkle::Tensor> to;
+            for (size_t n = 0; n < places.size(); ++n) {
+              const auto type = n < infos.size() ? std::optional(infos[n].type) : std::nullopt;
+              borrowed.push_back(borrow(places[n], type, "The place of output " + std::to_string(n)));
+              to.push_back(borrowed.back().tensor);
+            }
+            const nb::gil_scoped_release release;
+            s.run_into(given.tensors, to);
+          },
+          nb::arg("inputs"), nb::arg("places"))
       .def("run_on_device", &run_on_device, nb::arg("inputs"), nb::arg("values"), nb::arg("places").none())
       .def(
           "peak_bytes",

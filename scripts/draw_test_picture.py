@@ -184,4 +184,6 @@ def main():
 
 
 if __name__ == "__main__":
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        raise SystemExit(print(__doc__))
     main()

@@ -32,4 +32,6 @@ def main():
 
 
 if __name__ == "__main__":
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        raise SystemExit(print(__doc__))
     main()

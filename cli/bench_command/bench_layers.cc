@@ -20,9 +20,12 @@ namespace {
 
 // Other engines fuse different activations at different cost: beside them layers have none.
 Result<std::vector<NamedProblem>> problems_of(const LayerBench& bench) {
-  SPARKLE_TRY(problems, listed_problems({bench.layers, bench.filters, bench.convs, bench.gemms, bench.against.empty()}));
+  SPARKLE_TRY(problems, listed_problems({bench.layers, bench.filters, bench.convs, bench.gemms, bench.against.empty(),
+                                         bench.batch, bench.dt, bench.dir}));
+  if (!bench.against.empty())
+    for (NamedProblem& p : problems) p.problem.epilogue.activation = Activation::none;
   if (problems.empty())
-    return Error{Reason::bad_usage, "Give --layers, --conv, --gemm or --model; see 'sparkle bench --help'."};
+    return Error{Reason::bad_usage, "Give a model, --layers, --batch, --conv or --gemm; see 'sparkle bench --help'."};
   for (NamedProblem& p : problems)
     if (!bench.stored.empty()) p.problem.dtype = bench.stored;
   return problems;
@@ -38,6 +41,7 @@ int finish(const CommonOptions& common, const LayerBench& bench, const Device& d
            const std::string& summary, nlohmann::json extra) {
   nlohmann::json json = bench_json(device, rows);
   json.update(extra);
+  if (!bench.layers.empty() || !bench.batch.empty()) json["file"] = bench.layers.empty() ? bench.batch : bench.layers;
   json["seed"] = base_seed(bench.options.seed);
   if (!bench.output.empty()) {
     if (auto written = write_results(bench.output, json); !written.ok()) return fail(written.error());
@@ -69,7 +73,9 @@ int bench_alone(const CommonOptions& common, LayerBench bench, const std::vector
                    (bench.stored.empty()    ? "; fp32"
                     : bench.stored == "f16" ? "; fp16"
                                             : "; bf16") +
-                   (bench.options.planes ? ", NCHW" : ", NHWC") + ", weights packed before, bias and ReLU fused\n" +
+                   (bench.options.planes ? ", NCHW" : ", NHWC") +
+                   (bench.batch.empty() ? ", weights packed before, bias and ReLU fused\n"
+                                        : ", weights packed before, types, bias and ReLU as the file says\n") +
                    bench_table_heading());
   std::vector<BenchRow> rows;
   nlohmann::json failed = nlohmann::json::array();

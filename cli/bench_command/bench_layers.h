@@ -10,7 +10,7 @@
 namespace sparkle::cli {
 
 struct LayerBench {
-  std::string layers, against, output;
+  std::string layers, batch, dt, dir, against, output;
   std::vector<std::string> convs, gemms, filters;
   bool ladder = false, ablate = false, crossover = false;
   int batches = 0;

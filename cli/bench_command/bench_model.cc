@@ -188,14 +188,23 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   RunReport report;
   if (auto warm = session.run(loaded->inputs, &report, true); !warm.ok()) return fail(warm.error());
   if (auto fast = check_fallback(*report.plan, common); !fast.ok()) return fail(fast.error(), common);
-  const int runs = bench.runs > 0 ? bench.runs : std::clamp(static_cast<int>(1 / std::max(report.seconds, 1e-6)), 5, 2000);
+  // Each is a plain run and one with timestamps.
+  const double in_all = bench.duration > 0 ? bench.duration / 2 : 1;
+  const int runs =
+      bench.runs > 0
+          ? bench.runs
+          : static_cast<int>(std::clamp(in_all / std::max(report.seconds, 1e-6), 5.0, bench.duration > 0 ? 1e6 : 2000.0));
   std::vector<double> totals;
   std::vector<std::vector<double>> steps(report.plan->steps.size());
   Profiling profiling;
   std::vector<HostTensor> last;
   PlanRoofs roofs(*session.backend(), *report.plan);
   const int apart = std::max(1, runs / kProbes);
-  for (int i = 0; i < runs; ++i) {
+  const auto timed_since = Clock::now();
+  const auto goes_on = [&](int i) {
+    return bench.duration > 0 ? i < 5 || (i < 1000000 && ms_since(timed_since) < 1e3 * bench.duration) : i < runs;
+  };
+  for (int i = 0; goes_on(i); ++i) {
     if (i % apart == 0) {
       roofs.take();  // and a run that brings back what the probes pushed out of the caches
       if (auto warm = session.run(loaded->inputs); !warm.ok()) return fail(warm.error());
@@ -217,6 +226,8 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   if (auto right = check_wiped(session, loaded->inputs, *check, kWipedToNumbers, "after it was timed"); !right.ok())
     return fail(right.error());
   const Spread time = spread_of(totals);
+  std::vector<double> sorted = totals;
+  std::sort(sorted.begin(), sorted.end());
   const double total = time.median;
   roofs.take();
   const Device device = roofs.device();
@@ -258,13 +269,18 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   }
   const nlohmann::json all{{"device", nlohmann::json::parse(device_to_json(device))},
                            {"model", report.plan->model},
+                           {"file", bench.model},
                            {"rows", rows},
                            {"profiling", profiling.json()},
                            {"checked", check->text()},
                            {"total",
                             {{"median_ms", total},
                              {"min_ms", time.min},
+                             {"p50_ms", percentile(sorted, 50)},
+                             {"p90_ms", percentile(sorted, 90)},
                              {"p95_ms", time.p95},
+                             {"p99_ms", percentile(sorted, 99)},
+                             {"runs", totals.size()},
                              {"steps_ms", sum},
                              {"first_answer_ms", first_answer_ms},
                              {"budget_steps", report.plan->budget_steps},
@@ -275,8 +291,11 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   if (common.json) {
     std::printf("%s\n", certified(all).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
-    std::printf("%d runs: median %.3f ms, min %.3f, p95 %.3f; steps add up to %.3f ms; first answer %.1f ms; peak memory %s\n",
-                runs, total, time.min, time.p95, sum, first_answer_ms, format_bytes(session.peak_bytes(*report.plan)).c_str());
+    std::printf(
+        "%zu runs: median %.3f ms, min %.3f, p90 %.3f, p95 %.3f, p99 %.3f; steps add up to %.3f ms; first answer %.1f ms; peak "
+        "memory %s\n",
+        totals.size(), total, time.min, percentile(sorted, 90), time.p95, percentile(sorted, 99), sum, first_answer_ms,
+        format_bytes(session.peak_bytes(*report.plan)).c_str());
     profiling.print();
     std::vector<std::vector<double>> traffic;
     for (const PlanStep& step : report.plan->steps) traffic.push_back(step.footprint.bytes);

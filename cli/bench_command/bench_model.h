@@ -1,4 +1,4 @@
-// bench --model: a whole network, its steps against their roofs; --serve: the helper side of comparisons with other engines.
+// bench MODEL: a whole network, its steps against their roofs; --serve: the helper side of comparisons with other engines.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,6 +12,9 @@ struct ModelBench {
   std::string model, output;
   std::vector<std::string> inputs, shapes;
   int runs = 0;
+  double duration = 0;  // seconds; 0: what `runs` says
+  int streams = 0;      // requests at once; 0: one run after another, step by step
+  std::string against;
   bool serve = false;
 };
 

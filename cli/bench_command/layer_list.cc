@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "algorithms/problem_file.h"
+#include "command.h"
+
 namespace sparkle::cli {
 
 Result<std::vector<NamedProblem>> listed_problems(const LayerSelection& selection) {
@@ -29,6 +32,13 @@ Result<std::vector<NamedProblem>> listed_problems(const LayerSelection& selectio
     if (p.problem.kind == ProblemKind::matmul) continue;
     p.problem.epilogue.bias = true;
     if (selection.activations) p.problem.epilogue.activation = Activation::relu;
+  }
+  if (!selection.batch.empty()) {
+    SPARKLE_TRY(file, read_problem_file(selection.batch, {selection.dt, selection.dir}));
+    for (const std::string& note : file.notes) print_note(note);
+    std::ranges::copy_if(file.problems, std::back_inserter(problems), wanted);
+    if (problems.empty())
+      return Error{Reason::bad_usage, "No problem of '" + selection.batch + "' has a name with what --filter gives in it."};
   }
   return problems;
 }

@@ -11,100 +11,11 @@
 #include <algorithm>
 #include <functional>
 
-#include "peers/library.h"
+#include "peers/onnxruntime_library.h"
 #include "peers/peers.h"
 
 namespace sparkle::cli {
 namespace {
-
-// The C interface is a table of functions that only ever grows at its end: these are the places of those used here, all of
-// them from its first versions, so no header is needed.
-enum Place {
-  kGetErrorMessage = 2,
-  kCreateEnv = 3,
-  kCreateSessionFromArray = 8,
-  kRun = 9,
-  kCreateSessionOptions = 10,
-  kSetSessionLogSeverityLevel = 22,
-  kSetSessionGraphOptimizationLevel = 23,
-  kSetIntraOpNumThreads = 24,
-  kCreateTensorWithDataAsOrtValue = 49,
-  kCreateCpuMemoryInfo = 69,
-  kReleaseStatus = 93,
-  kReleaseSession = 95,
-  kReleaseValue = 96,
-  kReleaseSessionOptions = 100,
-  kAddSessionConfigEntry = 130,
-};
-constexpr uint32_t kInterfaceVersion = 11;  // the first that has them all, with room
-constexpr int kFloat = 1, kErrorsOnly = 3, kArenaAllocator = 1, kDefaultMemory = 0;
-constexpr int kNoOptimisation = 0, kAllOptimisations = 99;
-
-struct Base {
-  const void* const* (*table)(uint32_t version);
-  const char* (*version)();
-};
-
-class Runtime {
- public:
-  static Result<std::shared_ptr<Runtime>> open(const std::string& file, int threads) {
-    SPARKLE_TRY(library, Library::open("onnxruntime", file));
-    const Base* (*base)() = nullptr;
-    SPARKLE_CHECK(library->find(base, "OrtGetApiBase"));
-    auto runtime = std::make_shared<Runtime>();
-    runtime->library_ = std::move(library);
-    runtime->version_ = base()->version();
-    runtime->table_ = base()->table(kInterfaceVersion);
-    runtime->threads_ = threads;
-    if (!runtime->table_)
-      return Error{Reason::device_unusable, "The ONNX Runtime " + runtime->version_ + " of '" + file + "' is too old."};
-    SPARKLE_CHECK(runtime->call(kCreateEnv, "start", kErrorsOnly, "sparkle", &runtime->environment_));
-    SPARKLE_CHECK(runtime->call(kCreateCpuMemoryInfo, "start", kArenaAllocator, kDefaultMemory, &runtime->memory_));
-    return runtime;
-  }
-  const std::string& version() const { return version_; }
-
-  template <class... Arguments>
-  Status call(Place place, const char* doing, Arguments... arguments) const {
-    void* status = reinterpret_cast<void* (*)(Arguments...)>(const_cast<void*>(table_[place]))(arguments...);
-    if (!status) return ok();
-    const std::string said = function<const char*(const void*)>(kGetErrorMessage)(status);
-    release(kReleaseStatus, status);
-    return Error{Reason::internal, "ONNX Runtime cannot " + std::string(doing) + ": " + said};
-  }
-  void release(Place place, void* what) const {
-    if (what) function<void(void*)>(place)(what);
-  }
-  Status session(const std::string& model, int optimisation, void** session) const {
-    void* options = nullptr;
-    SPARKLE_CHECK(call(kCreateSessionOptions, "take options", &options));
-    const auto made = [&]() -> Status {
-      SPARKLE_CHECK(call(kSetSessionLogSeverityLevel, "take options", options, kErrorsOnly));
-      SPARKLE_CHECK(call(kSetSessionGraphOptimizationLevel, "take options", options, optimisation));
-      SPARKLE_CHECK(call(kSetIntraOpNumThreads, "take options", options, threads_));
-      SPARKLE_CHECK(call(kAddSessionConfigEntry, "flush denormals", options, "session.set_denormal_as_zero", "1"));
-      return call(kCreateSessionFromArray, "load the layer", environment_, model.data(), model.size(), options, session);
-    }();
-    release(kReleaseSessionOptions, options);
-    return made;
-  }
-  Status tensor(std::vector<float>& values, const std::vector<int64_t>& shape, void** value) const {
-    return call(kCreateTensorWithDataAsOrtValue, "use memory", memory_, values.data(), values.size() * sizeof(float),
-                shape.data(), shape.size(), kFloat, value);
-  }
-
- private:
-  template <class F>
-  F* function(Place place) const {
-    return reinterpret_cast<F*>(const_cast<void*>(table_[place]));
-  }
-  std::shared_ptr<Library> library_;
-  const void* const* table_ = nullptr;
-  void* environment_ = nullptr;  // lives as long as the program, like the library
-  void* memory_ = nullptr;
-  std::string version_;
-  int threads_ = 1;
-};
 
 // Where element (n,c,h,w) of a map of `channels` lies; the last dimension of blocked maps is `block` channels.
 struct Order {
@@ -220,29 +131,30 @@ std::string model_of(const Form& form, const Problem& p) {
 
 class RuntimeRun final : public PeerRun {
  public:
-  explicit RuntimeRun(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
+  explicit RuntimeRun(std::shared_ptr<OnnxRuntime> runtime) : runtime_(std::move(runtime)) {}
   ~RuntimeRun() override {
-    runtime_->release(kReleaseValue, x_value_);
-    runtime_->release(kReleaseValue, y_value_);
-    runtime_->release(kReleaseSession, session_);
+    runtime_->release(OnnxRuntime::kReleaseValue, x_value_);
+    runtime_->release(OnnxRuntime::kReleaseValue, y_value_);
+    runtime_->release(OnnxRuntime::kReleaseSession, session_);
   }
   Status prepare(const PeerLayer& layer, const Form& form) {
     const Problem& p = layer.call.problem;
     call_ = layer.call, order_ = form.y;
-    SPARKLE_CHECK(runtime_->session(model_of(form, p), form.blocked ? kNoOptimisation : kAllOptimisations, &session_));
+    SPARKLE_CHECK(runtime_->session(model_of(form, p),
+                                    form.blocked ? OnnxRuntime::kNoOptimisation : OnnxRuntime::kAllOptimisations, &session_));
     x_.assign(static_cast<size_t>(form.x.elements(p.n)), 0);
     y_.assign(static_cast<size_t>(form.y.elements(p.n)), 0);
     each_element(call_.inputs[0], [&](int64_t at, int64_t n, int64_t c, int64_t h, int64_t w) {
       x_[static_cast<size_t>(form.x.at(n, c, h, w))] = layer.x[at];
     });
-    SPARKLE_CHECK(runtime_->tensor(x_, {p.n, form.x.channels, p.in[1], p.in[2]}, &x_value_));
-    return runtime_->tensor(y_, {p.n, form.y.channels, p.out[1], p.out[2]}, &y_value_);
+    SPARKLE_CHECK(tensor(x_, {p.n, form.x.channels, p.in[1], p.in[2]}, &x_value_));
+    return tensor(y_, {p.n, form.y.channels, p.out[1], p.out[2]}, &y_value_);
   }
   Status run(int64_t calls) override {
     static const char* const in = "x";
     static const char* const out = "y";
     for (int64_t i = 0; i < calls; ++i)
-      SPARKLE_CHECK(runtime_->call(kRun, "run the layer", session_, static_cast<const void*>(nullptr), &in,
+      SPARKLE_CHECK(runtime_->call(OnnxRuntime::kRun, "run the layer", session_, static_cast<const void*>(nullptr), &in,
                                    const_cast<const void* const*>(&x_value_), size_t{1}, &out, size_t{1}, &y_value_));
     return ok();
   }
@@ -263,7 +175,11 @@ class RuntimeRun final : public PeerRun {
           for (int64_t w = 0; w < s[3]; ++w) visit(desc.layout.offset + n * p[0] + c * p[1] + h * p[2] + w * p[3], n, c, h, w);
   }
 
-  std::shared_ptr<Runtime> runtime_;
+  Status tensor(std::vector<float>& values, const std::vector<int64_t>& shape, void** value) const {
+    return runtime_->tensor(values.data(), values.size() * sizeof(float), shape, onnx::TensorProto::FLOAT, value);
+  }
+
+  std::shared_ptr<OnnxRuntime> runtime_;
   AnchorCall call_;
   Order order_{};
   std::vector<float> x_, y_;
@@ -272,7 +188,7 @@ class RuntimeRun final : public PeerRun {
 
 class RuntimePeer final : public Peer {
  public:
-  RuntimePeer(std::shared_ptr<Runtime> runtime, bool internal) : runtime_(std::move(runtime)), internal_(internal) {}
+  RuntimePeer(std::shared_ptr<OnnxRuntime> runtime, bool internal) : runtime_(std::move(runtime)), internal_(internal) {}
   std::string name() const override { return internal_ ? "onnxruntime_blocked" : "onnxruntime"; }
   std::string version() const override { return runtime_->version(); }
   Result<std::unique_ptr<PeerRun>> prepare(const PeerLayer& layer) override {
@@ -298,14 +214,14 @@ class RuntimePeer final : public Peer {
     return 16;
 #endif
   }
-  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<OnnxRuntime> runtime_;
   bool internal_;
 };
 
 }  // namespace
 
 Result<Peers> open_onnxruntime(const std::string& file, int threads) {
-  SPARKLE_TRY(runtime, Runtime::open(file, threads));
+  SPARKLE_TRY(runtime, OnnxRuntime::open(file, threads));
   Peers peers;
   peers.push_back(std::make_unique<RuntimePeer>(runtime, false));
   peers.push_back(std::make_unique<RuntimePeer>(runtime, true));

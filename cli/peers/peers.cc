@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+#include <iterator>
 #include <sstream>
 
 namespace sparkle::cli {
@@ -29,7 +31,24 @@ constexpr Known kKnown[] = {
     {"openblas", SPARKLE_OPENBLAS_FILE, "no OpenBLAS was found.", open_openblas},
 };
 
+Error not_here(const Known& known) {
+  return {Reason::device_unusable, "There is no " + std::string(known.name) + " to measure against: " + known.why +
+                                       " Name its library, as in --against " + known.name +
+                                       "=LIBRARY.so, or run scripts/setup bench, then configure and build again."};
+}
+
 }  // namespace
+
+Result<std::string> onnxruntime_file(const std::string& list) {
+  const std::string name = "onnxruntime";
+  if (list.starts_with(name + "=")) return list.substr(name.size() + 1);
+  if (list != name)
+    return Error{Reason::bad_usage,
+                 "'" + list + "' runs no whole models; write --against onnxruntime, or onnxruntime=LIBRARY."};
+  const Known& known = *std::find_if(std::begin(kKnown), std::end(kKnown), [&](const Known& k) { return k.name == name; });
+  if (!*known.file) return not_here(known);
+  return std::string(known.file);
+}
 
 Result<Peers> open_peers(const std::string& list, int threads) {
   Peers peers;
@@ -45,9 +64,7 @@ Result<Peers> open_peers(const std::string& list, int threads) {
     }
     if (!known) return Error{Reason::bad_usage, "There is no peer '" + name + "' to measure against; there are " + names + "."};
     const std::string file = equals == std::string::npos ? known->file : item.substr(equals + 1);
-    if (file.empty() && known->open != no_adaptor)
-      return Error{Reason::device_unusable, "There is no " + name + " to measure against: " + known->why +
-                                                " Run scripts/setup bench, then configure and build again."};
+    if (file.empty() && known->open != no_adaptor) return not_here(*known);
     SPARKLE_TRY(opened, known->open(file, threads));
     for (auto& peer : opened) {
       for (const auto& other : peers)

@@ -19,6 +19,10 @@ Result<Peers> open_onednn(const std::string& file, int threads);
 Result<Peers> open_onnxruntime(const std::string& file, int threads);
 Result<Peers> open_openblas(const std::string& file, int threads);
 
+// The library of ONNX Runtime that "onnxruntime" or "onnxruntime=FILE" names: the one peer that runs whole models. Errors:
+// bad_usage for other peers, device_unusable where none was found.
+Result<std::string> onnxruntime_file(const std::string& list);
+
 // This process on the first `threads` of the CPUs that it may use: whatever threads it and its libraries start stay there.
 void pin_process(int threads);
 

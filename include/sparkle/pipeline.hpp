@@ -15,6 +15,12 @@
 
 namespace sparkle {
 
+// One run by a thread of its own: a future of its outputs, or of what it throws. For many items there is the pipeline below.
+inline std::future<std::vector<Tensor>> run_async(Session session, std::vector<Tensor> inputs) {
+  return std::async(std::launch::async,
+                    [session = std::move(session), inputs = std::move(inputs)] { return session.run(inputs); });
+}
+
 struct PipelineOptions {
   int32_t depth = 0;    // items that the device has at once; 0: 3
   int32_t waiting = 0;  // items that wait for one of these before submit() waits; 0: four times as many

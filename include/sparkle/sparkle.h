@@ -92,6 +92,9 @@ typedef struct sparkle_device_options {
 typedef struct sparkle_device sparkle_device;
 /* options may be NULL. */
 SPARKLE_API sparkle_status sparkle_device_open(const sparkle_device_options* options, sparkle_device** device);
+/* The devices here, none of them opened, as JSON: [{"name": "vulkan:0", "device": its own name and driver, "unusable": why, or
+ * ""}]; the CPU is the first. */
+SPARKLE_API sparkle_status sparkle_device_list(char** json);
 /* The machine as one JSON object: memory levels, math units, rates. */
 SPARKLE_API sparkle_status sparkle_device_describe(const sparkle_device* device, char** json);
 /* Sessions and buffers keep their device alive. NULL is ignored. */

@@ -1,7 +1,6 @@
-// Sparkle for C++17 and later: sparkle.h with ownership, exceptions and containers. Nothing but this header and libsparkle.so
-// is needed; the ABI is that of the C interface.
+// Sparkle for C++17: sparkle.h with ownership, exceptions and containers; the ABI is that of the C interface.
 //
-//   sparkle::Device device;                             // this machine
+//   sparkle::Device device("cpu");
 //   sparkle::Session session(device, "model.onnx");
 //   sparkle::Tensor image(sparkle::Type::f32, {1, 3, 224, 224});
 //   ... fill image.data<float>() ...
@@ -146,6 +145,7 @@ class Device {
     detail::check(sparkle_device_open(&options, &device));
     handle_ = std::shared_ptr<sparkle_device>(device, sparkle_device_release);
   }
+  explicit Device(const char* name, int threads = 0) : Device(DeviceOptions{name ? name : "auto", threads, false, {}, {}}) {}
   // The caller's Vulkan device and queue; see sparkle_vulkan_options, whose size is filled in here.
   explicit Device(sparkle_vulkan_options vulkan, const DeviceOptions& o = {}) {
     const sparkle_device_options options = c_options(o);

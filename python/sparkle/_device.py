@@ -2,7 +2,8 @@
 import json
 import math
 import operator
-from typing import Any, Optional, Sequence
+from dataclasses import dataclass
+from typing import Any, List, Optional, Sequence
 
 import numpy as np
 
@@ -21,7 +22,11 @@ class Device:
         with translated():
             self._core = _core.Device(name, threads, calibrate, fallback)
         self.name = name
+        self._given = (name, threads, calibrate)
         self._dlpack: Optional[tuple] = None
+
+    def __reduce__(self) -> tuple:
+        return Device, self._given  # another process opens its own
 
     def describe(self) -> dict:
         """Memory levels, math units, rates."""
@@ -94,6 +99,21 @@ class Device:
         return {"copies": copies, "host_transfers": host_transfers}
 
 
+@dataclass(frozen=True)
+class DeviceInfo:
+    """A device of this machine: ``name`` as ``Device`` and ``Session`` take it, ``device`` its own name and driver, and in
+    ``unusable`` why it cannot be opened, or ""."""
+    name: str
+    device: str
+    unusable: str
+
+
+def devices() -> List[DeviceInfo]:
+    """The devices here, the CPU first; none of them is opened."""
+    with translated():
+        return [DeviceInfo(**row) for row in json.loads(_core.devices())]
+
+
 class DeviceTensor:
     """A dense row-major tensor in memory of a device, made by ``Device.tensor``, ``Device.empty`` and
     ``Session.run(..., outputs="device")``. Given to ``Session.run`` it is read, or written, where it lies. It keeps its memory
@@ -102,7 +122,8 @@ class DeviceTensor:
 
     Other libraries share its memory by DLPack where it is a CUDA device's or the host's: ``torch.from_dlpack(tensor)``.
 
-    ``device``, ``shape`` (a tuple), ``dtype`` (a name: "float32"), ``nbytes`` (a byte for each element below 8 bits).
+    ``device``, ``shape`` (a tuple), ``ndim``, ``size``, ``dtype`` (a name: "float32"), ``nbytes`` (a byte for each element
+    below 8 bits).
     """
 
     __slots__ = ("_core", "_lent", "device", "shape", "dtype", "nbytes", "__weakref__")
@@ -114,6 +135,14 @@ class DeviceTensor:
         self.shape = tuple(core.shape())
         self.dtype = core.dtype()
         self.nbytes = math.prod(self.shape) * np.dtype(BITS.get(self.dtype, self.dtype)).itemsize
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
 
     def numpy(self) -> np.ndarray:
         """The values, fetched into a new array; of a type that NumPy lacks as one of ml_dtypes, or the bits where that is not

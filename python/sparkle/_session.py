@@ -1,4 +1,5 @@
 """Sessions, compiling and expressions."""
+import asyncio
 import json
 import os
 from dataclasses import dataclass
@@ -69,8 +70,9 @@ class Session:
     """A model ready to run.
 
     ``model``: a path, or the bytes of a file: ONNX, or what ``sparkle.compile`` wrote on this machine; or an onnx.ModelProto.
-    ``device``: a Device or its name; it sets the number of threads: ``Session(model, Device(threads=4))``. ``precision``:
-    "fp32". ``algorithm``, ``variant``: force one by name where it can serve. ``fusion`` of several layers into one step:
+    ``device``: a Device or its name. ``threads``: of a CPU where it is a name, 0 is what affinity and quota allow; a Device
+    has its own. ``precision``: "fp32". ``algorithm``, ``variant``: force one by name where it can serve. ``fusion`` of several
+    layers into one step:
     "inverted" wherever it can serve, "none", or by cost. ``memory_budget``: most bytes of tensors and
     weights, 0 unlimited. ``accuracy``: most that the error of a layer may be predicted to reach, as a share of its largest
     output; 0 is 5e-5. ``tuning``: path of a file of measured choices (``sparkle tune``), or "kept", the one in the cache.
@@ -79,39 +81,72 @@ class Session:
     ``fallback``: "forbid" refuses a model of which a layer has no fast kernel on the device (NotServed), "warn" runs it, warns
     and keeps an event, "allow" keeps the event alone, and goes on with the CPU, once, where the device is lost or full. A
     device given by name is opened under it too.
+
+    ``with Session(model) as session`` closes it at the end. Sessions of a path can be pickled: they are opened anew.
     """
 
     def __init__(self, model: Union[str, os.PathLike, bytes], device: Union[Device, str] = "auto", precision: str = "fp32", *,
                  algorithm: str = "", variant: str = "", fusion: str = "", memory_budget: int = 0, accuracy: float = 0,
                  tuning: Union[str, os.PathLike] = "", plan_cache_bytes: int = 0, nonfinite: str = "fast",
-                 fallback: str = "warn") -> None:
+                 fallback: str = "warn", threads: int = 0) -> None:
+        if threads and isinstance(device, Device):
+            raise BadInput("bad_usage", f"threads={threads} is for a device by name; this Device has its own: "
+                           f"Device({device.name!r}, threads={threads}).")
         if hasattr(model, "SerializeToString"):  # onnx.ModelProto
             model = model.SerializeToString()
         in_memory = isinstance(model, (bytes, bytearray, memoryview))
         if not in_memory and not isinstance(model, (str, os.PathLike)):
             raise BadInput("bad_usage", f"The model is a {type(model).__name__}; give a path, the bytes of a file, or an "
                            "onnx.ModelProto.")
-        self.device = device if isinstance(device, Device) else Device(device, fallback=fallback)
-        options = _options(precision=precision, algorithm=algorithm, variant=variant, fusion=fusion,
-                           memory_budget=memory_budget, accuracy=accuracy, tuning=os.fspath(tuning),
-                           plan_cache_bytes=plan_cache_bytes, nonfinite=nonfinite, fallback=fallback)
+        self.device = device if isinstance(device, Device) else Device(device, threads, fallback=fallback)
+        given = dict(precision=precision, algorithm=algorithm, variant=variant, fusion=fusion, memory_budget=memory_budget,
+                     accuracy=accuracy, tuning=os.fspath(tuning), plan_cache_bytes=plan_cache_bytes, nonfinite=nonfinite,
+                     fallback=fallback)
+        self._given = None if in_memory else (os.path.abspath(os.fspath(model)), given)
+        options = _options(**given)
         with translated():
-            self._core = _core.Session(self.device._core, None if in_memory else os.fspath(model),
+            self._open = _core.Session(self.device._core, None if in_memory else os.fspath(model),
                                        bytes(model) if in_memory else None, options)
         self._name = f"<{len(model)} bytes>" if in_memory else os.fspath(model)
         self.inputs = [_info(*i) for i in self._core.inputs()]
         self.outputs = [_info(*o) for o in self._core.outputs()]
         self._last: Optional[list] = None  # of the inputs that the last call took: (shape, dtype, values where they are few)
 
-    def run(self, inputs: Inputs, outputs: Union[None, str, DeviceTensor, Sequence, Mapping] = None) -> list:
-        """One array per output, in the model's order. ``inputs``: a dictionary by name, a sequence in the model's order, or the
+    @property
+    def _core(self) -> "_core.Session":
+        if self._open is None:
+            raise BadInput("bad_usage", f"The session of {self._name!r} is closed.")
+        return self._open
+
+    def close(self) -> None:
+        """Lets the model, its plans and memory go; results stay. Closing again does nothing."""
+        self._open = None
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple:
+        if self._given is None:
+            raise TypeError("A sparkle.Session of bytes cannot be pickled, one of a path can: the other side opens the file.")
+        path, given = self._given
+        return _reopened, (path, self.device, given)
+
+    def run(self, inputs: Inputs, outputs: Union[None, str, DeviceTensor, Sequence, Mapping] = None) -> "Outputs":
+        """One array per output, in the model's order; the list knows them by name too: ``run(x)["scores"]``.
+        ``inputs``: a dictionary by name, a sequence in the model's order, or the
         one array of a model with one input. Element types must be the model's; bfloat16 and the types below 8-bit integers
         (float8_e4m3fn, int4 and so on) are those of the ml_dtypes package, or uint16 and uint8 with their bits where that is
         not installed.
 
         Inputs may be tensors of ``session.device`` (``Device.tensor``) too, which are read where they lie, and so are arrays
         of other libraries in the memory of a CUDA device that the session runs on (PyTorch's, by DLPack); arrays of the host
-        beside them are uploaded. Inputs that decide shapes (Reshape's ``shape``) are given as arrays. ``outputs="device"``
+        beside them are uploaded. Inputs that decide shapes (Reshape's ``shape``) are given as arrays.
+
+        ``outputs``: names of those that are wanted, or places. NumPy arrays - a dictionary by name, a sequence, or the one of a
+        model with one output - are written and returned: dense and row-major, of the outputs' shapes and types. ``"device"``
         leaves the results there: one new DeviceTensor per output. Given tensors - a dictionary by name, a sequence, or the one
         of a model with one output - are written and returned; they have the outputs' shapes and types and are none of the
         inputs. With both nothing is copied, and nothing moves between host and device. Where the data tells how many rows an
@@ -120,17 +155,30 @@ class Session:
 
         Errors: BadInput for shapes, types and names that are not the model's and for tensors of another device, OutOfMemory,
         and Error with its ``code``."""
+        wanted = self._wanted(outputs)
+        if wanted is not None:
+            return self.run(inputs)._of(wanted)
+        names = [o.name for o in self.outputs]
         values = [self._where_it_lies(v) for v in self._values(inputs, self.inputs, "input")]
-        if outputs is None and not any(isinstance(v, DeviceTensor) for v in values):
+        on_host = not any(isinstance(v, DeviceTensor) for v in values)
+        if on_host and outputs is not None and not isinstance(outputs, (str, DeviceTensor)):
+            places = self._values(outputs, self.outputs, "output")
+            if places and all(isinstance(p, np.ndarray) for p in places):
+                return Outputs(self._run_into(values, places), names)
+        if outputs is None and on_host:
             arrays = self._arrays(values)
             with translated():
                 results = self._core.run(arrays)
             self._remember(arrays)
-            return [of_bits(r, o.dtype) for r, o in zip(results, self.outputs)]
+            return Outputs([of_bits(r, o.dtype) for r, o in zip(results, self.outputs)], names)
         results = self._run_on_device(values, outputs)
-        return [t.numpy() for t in results] if outputs is None else results
+        return Outputs([t.numpy() for t in results] if outputs is None else results, names)
 
     __call__ = run
+
+    async def run_async(self, inputs: Inputs, outputs: Union[None, str, DeviceTensor, Sequence, Mapping] = None) -> "Outputs":
+        """``run`` for coroutines: the event loop goes on while a thread of its executor waits for the results."""
+        return await asyncio.get_running_loop().run_in_executor(None, self.run, inputs, outputs)
 
     def move_to(self, device: Union[Device, str]) -> None:
         """Goes on with another device, as with ``session.move_to("cpu")`` after an Error of code "device_lost"; nothing moves
@@ -168,8 +216,40 @@ class Session:
         return self._planned(inputs, self._core.peak_bytes)
 
     def __repr__(self) -> str:
-        return (f"sparkle.Session({self._name!r}, device={self.device.name!r}, inputs=[{_listed(self.inputs)}], "
+        closed = ", closed" if self._open is None else ""
+        return (f"sparkle.Session({self._name!r}{closed}, device={self.device.name!r}, inputs=[{_listed(self.inputs)}], "
                 f"outputs=[{_listed(self.outputs)}])")
+
+    def _wanted(self, outputs: Any) -> Optional[list]:
+        """The names of outputs, where it is names that were given."""
+        names = [outputs] if isinstance(outputs, str) and outputs != "device" else outputs
+        if not isinstance(names, (list, tuple)) or not names or not all(isinstance(n, str) for n in names):
+            return None
+        known = [o.name for o in self.outputs]
+        for name in names:
+            if name not in known:
+                raise BadInput("bad_usage", f"The model has no output '{name}'; it has {', '.join(map(repr, known))}. "
+                               "outputs is their names, \"device\", arrays or device tensors, or None for new arrays.")
+        return list(names)
+
+    def _run_into(self, values: list, places: list) -> list:
+        for place, info in zip(places, self.outputs):
+            bits = BITS.get(info.dtype)
+            if not (place.flags.c_contiguous and place.flags.writeable and place.dtype.isnative):
+                raise BadInput("bad_input", f"The place of output '{info.name}' is no dense row-major array that may be "
+                               "written.")
+            if place.dtype.name != info.dtype and (bits is None or place.dtype != bits):
+                raise BadInput("bad_input", f"The place of output '{info.name}' is {place.dtype}, the output is {info.dtype}.")
+        for n, place in enumerate(places):
+            if any(isinstance(v, np.ndarray) and np.may_share_memory(place, v) for v in [*values, *places[:n]]):
+                raise BadInput("bad_usage", f"The place of output '{self.outputs[n].name}' shares memory with an input or "
+                               "another output's place.")
+        arrays = self._arrays(values)
+        bits = [p.view(BITS[o.dtype]) if o.dtype in BITS else p for p, o in zip(places, self.outputs)]
+        with translated():
+            self._core.run_into(arrays, bits)
+        self._remember(arrays)
+        return places
 
     def _run_on_device(self, values: list, outputs: Any) -> list:
         device = self.device
@@ -266,6 +346,34 @@ class Session:
 
     def _arrays(self, values: list) -> list:
         return [dense(v, i.dtype, f"The input '{i.name}'", " in the model") for v, i in zip(values, self.inputs)]
+
+
+class Outputs(list):
+    """What a run gave, in the model's order; ``outputs["scores"]`` is one by its name."""
+
+    def __init__(self, values: list, names: Sequence[str]) -> None:
+        super().__init__(values)
+        self.names = tuple(names)
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        if key not in self.names:
+            raise KeyError(f"{key}; there are {', '.join(self.names)}")
+        return super().__getitem__(self.names.index(key))
+
+    def __reduce__(self) -> tuple:
+        return Outputs, (list(self), self.names)
+
+    def as_dict(self) -> dict:
+        return dict(zip(self.names, self))
+
+    def _of(self, names: Sequence[str]) -> "Outputs":
+        return Outputs([self[n] for n in names], names)
+
+
+def _reopened(path: str, device: Device, given: dict) -> Session:
+    return Session(path, device, **given)
 
 
 def _options(**given: Any) -> "_core.SessionOptions":

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "algorithms/algorithm.h"
+#include "algorithms/problem_file.h"
 
 namespace sparkle {
 namespace {
@@ -160,6 +161,50 @@ TEST(NominalFlops, CountsProducts) {
   product.kind = ProblemKind::matmul;
   product.batch = 2, product.rows = 3, product.columns = 4, product.depth = 5;
   EXPECT_EQ(product.nominal_flops(), 240);
+}
+
+TEST(ProblemFile, ReadsBenchdnnsAsTheyAre) {
+  const std::string text =
+      "# ResNet\n--reset\n--dir=FWD_D,BWD_W --dt=f32,s8:s8:s32\nmb2_ic3oc64_ih224oh112kh7sh2ph3n\"resnet:conv1*2\"\n"
+      "--mb=4 --dt=f16:f16:f16 --dir=FWD_B --stag=axb --attr-post-ops='relu' --skip-impl=\n"
+      "ic8iw9oc8kw3pw1 ic8ih9oc8kh3n\"last\"  # two\n--batch=more\n";
+  const ReadText read = [](const std::string& path) -> Result<std::string> {
+    if (path == "dir/more") return std::string("ic4ih4oc4kh1n\"more\"");
+    return Error{Reason::file_unreadable, path};
+  };
+  const auto file = parse_problem_file(text, "dir/file", {"bf16", ""}, read);
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  ASSERT_EQ(file->problems.size(), 4u);
+  const Problem& first = file->problems[0].problem;
+  EXPECT_EQ(file->problems[0].name, "resnet:conv1*2");
+  EXPECT_EQ(first, [] {
+    Problem p = *parse_conv("mb2ic3ih224oc64oh112kh7sh2ph3");
+    return p;
+  }());
+  const Problem& row = file->problems[1].problem;
+  EXPECT_EQ(row.n, 4);
+  EXPECT_EQ(row.dtype, "f16");
+  EXPECT_EQ(row.in, (Triple{1, 1, 9}));
+  EXPECT_EQ(row.out, (Triple{1, 1, 9}));
+  EXPECT_TRUE(row.epilogue.bias);
+  EXPECT_EQ(row.epilogue.activation, Activation::relu);
+  EXPECT_EQ(file->problems[2].name, "last");
+  EXPECT_EQ(file->problems[3].name, "more");
+  EXPECT_EQ(file->problems[3].problem.dtype, "bf16");  // each file begins with what the command line says
+  EXPECT_EQ(file->notes.size(), 3u);                   // s8, BWD_W, --stag
+}
+
+TEST(ProblemFile, SaysWhereItIsMalformed) {
+  const ReadText itself = [](const std::string&) { return Result<std::string>(std::string("--batch=again --batch=again")); };
+  for (const auto& [text, what] :
+       {std::pair("ic8\n", "file:1: A convolution needs"), std::pair("\nic8ih8oc8kh3n\"open", "file:2: a name"),
+        std::pair("--mb=x", "file:1: '--mb=x' gives no number"), std::pair("--dt=", "lists none"),
+        std::pair("--batch=again", "one file too many"), std::pair("--dir=BWD_D\nic8ih8oc8kh3", "BWD_D are left out"),
+        std::pair("", "holds no convolution to measure")}) {
+    const auto file = parse_problem_file(text, "file", {}, itself);
+    ASSERT_FALSE(file.ok()) << text;
+    EXPECT_NE(file.error().message.find(what), std::string::npos) << file.error().message;
+  }
 }
 
 TEST(Algorithms, ApplyOrSayWhy) {

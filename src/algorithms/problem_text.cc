@@ -82,8 +82,13 @@ Result<Problem> parse_conv(std::string_view text) {
     sides.values[name] = value;
     at = digits;
   }
+  // Of one dimension: a row of pixels.
+  if (!sides.has("ih") && sides.has("iw") && !sides.has("kh") && sides.has("kw") && !sides.has("id"))
+    for (const auto& [name, value] :
+         {std::pair("ih", 1), std::pair("kh", 1), std::pair("sh", 1), std::pair("ph", 0), std::pair("dh", 0)})
+      sides.values.emplace(name, value);
   if (!sides.has("ic") || !sides.has("oc") || !sides.has("ih") || !sides.has("kh"))
-    return usage("A convolution needs at least ic, ih, oc and kh, as in ic64ih56oc64oh56kh3ph1.");
+    return usage("A convolution needs at least ic, ih, oc and kh (of one dimension iw and kw), as in ic64ih56oc64oh56kh3ph1.");
   p.n = sides.get({"mb"}, 1), p.c = sides.get({"ic"}, 1), p.k = sides.get({"oc"}, 1), p.groups = sides.get({"g"}, 1);
   const bool three = sides.has("id") || sides.has("kd");
   p.rank = three ? 3 : 2;

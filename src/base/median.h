@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <vector>
 
 namespace sparkle {
@@ -23,6 +25,13 @@ inline Spread spread_of(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
   return {values.front(), median(values), values[values.size() * 95 / 100]};
+}
+
+// The least of the values that `percent` of them are not above (nearest rank); 0 of nothing. `sorted`: in ascending order.
+inline double percentile(const std::vector<double>& sorted, double percent) {
+  if (sorted.empty()) return 0;
+  const auto rank = static_cast<size_t>(std::ceil(percent / 100 * static_cast<double>(sorted.size())));
+  return sorted[std::clamp<size_t>(rank, 1, sorted.size()) - 1];
 }
 
 }  // namespace sparkle

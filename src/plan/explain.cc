@@ -1,5 +1,6 @@
 #include "plan/explain.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -73,6 +74,41 @@ std::string budget_note(const Plan& plan) {
                 plan.budget_steps, plan.steps.size(), lost * 1e3, total > lost ? 100 * lost / (total - lost) : 0.0);
 }
 
+bool is_step_named(const Plan& plan, const PlanStep& step, const std::string& name) {
+  const bool whole =
+      !name.empty() && std::any_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& s) { return s.name == name; });
+  return whole ? step.name == name : step.name.find(name) != std::string::npos;
+}
+
+namespace {
+
+// Candidates that no choice of this machine's could take: kernels of other devices and units.
+bool is_for_others(const Candidate& c) {
+  return !c.cost && (c.reason == Reason::backend_lacks_variant || c.reason == Reason::unit_missing);
+}
+
+std::string candidates_text(const std::vector<Candidate>& candidates) {
+  std::string text;
+  std::map<Reason, int> others;
+  for (const Candidate& c : candidates) {
+    if (is_for_others(c)) {
+      ++others[c.reason];
+    } else if (c.cost) {
+      text += format("       %-10s %10.4f ms (%s)  ", c.algorithm.c_str(), c.cost->seconds * 1e3, c.cost->bound.c_str());
+      text += c.schedule + "  " + (c.reason == Reason::none ? "chosen" : std::string(code_of(c.reason))) + "\n";
+    } else {
+      text += format("       %-10s %-24s ", c.algorithm.c_str(), c.schedule.c_str());
+      text += std::string(code_of(c.reason)) + ": " + std::string(sentence_of(c.reason)) + "\n";
+    }
+  }
+  if (others.empty()) return text;
+  text += "       and of other devices and units:";
+  for (const auto& [reason, count] : others) text += " " + std::to_string(count) + " " + std::string(code_of(reason));
+  return text + "\n";
+}
+
+}  // namespace
+
 std::string explain(const Plan& plan, const Device& device, const ExplainOptions& options) {
   std::string text = "plan of '" + printable(plan.model) + "' on " + device.name + "\n";
   const char* heading = plan.calibrated ? "predicted ms" : "bound ms";
@@ -86,21 +122,13 @@ std::string explain(const Plan& plan, const Device& device, const ExplainOptions
     if (is_layout_change(step)) layout_seconds += step.cost.seconds;
     ++bounds[step.cost.bound];
     without_kernel += has_kernel(step) ? 0 : 1;
-    if (!options.step.empty() && step.name.find(options.step) == std::string::npos) continue;
+    if (!is_step_named(plan, step, options.step)) continue;
     const std::string unit = unit_of(step.schedule).empty() ? "" : " " + unit_of(step.schedule);
     text += format("%-4zu %-30.30s %-44.44s %-10.10s %-22.22s %12.4f %-8s %8.1f\n", i, printable(step.name).c_str(),
                    what_of(step).c_str(), step.algorithm.c_str(), (tiles_of(step) + unit).c_str(), step.cost.seconds * 1e3,
                    step.cost.bound.c_str(), nominal_rate(step) * 1e-9);
     if (!options.candidates) continue;
-    for (const Candidate& c : step.candidates) {
-      if (c.cost) {
-        text += format("       %-10s %10.4f ms (%s)  ", c.algorithm.c_str(), c.cost->seconds * 1e3, c.cost->bound.c_str());
-        text += c.schedule + "  " + (c.reason == Reason::none ? "chosen" : std::string(code_of(c.reason))) + "\n";
-      } else {
-        text += format("       %-10s %-24s ", c.algorithm.c_str(), c.schedule.c_str());
-        text += std::string(code_of(c.reason)) + ": " + std::string(sentence_of(c.reason)) + "\n";
-      }
-    }
+    text += candidates_text(step.candidates);
   }
   const double total = plan.predicted_seconds();
   text +=

@@ -10,9 +10,13 @@
 namespace sparkle {
 
 struct ExplainOptions {
-  bool candidates = false;  // list every candidate of every step with its cost or the reason of its rejection
-  std::string step;         // only steps whose name contains this
+  bool candidates = false;  // list the candidates of every step that this device could take, with cost or reason of rejection
+  std::string step;         // only steps of this name (is_step_named)
 };
+
+// Steps are picked by their whole name, or where none is called so by a part of it: "pool" is not "pool1" where there is a
+// "pool".
+bool is_step_named(const Plan& plan, const PlanStep& step, const std::string& name);
 
 // A table for people, closed by totals: predicted time, memory, what fraction is layout changes.
 std::string explain(const Plan& plan, const Device& device, const ExplainOptions& options = {});

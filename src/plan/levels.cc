@@ -196,11 +196,15 @@ std::vector<SameWork> same_work(std::span<const DevicePlan> plans, const std::st
     }
   for (SameWork& group : groups)
     for (auto& steps : group) std::sort(steps.begin(), steps.end());  // all in one array: the plan's order
+  const auto any_step = [](const SameWork& group, auto is) {
+    return std::any_of(group.begin(), group.end(),
+                       [&](const auto& steps) { return std::any_of(steps.begin(), steps.end(), is); });
+  };
+  const auto whole = [&](const PlanStep* step) { return step->name == name; };
+  const bool has_whole = std::any_of(groups.begin(), groups.end(), [&](const auto& g) { return any_step(g, whole); });
   std::erase_if(groups, [&](const SameWork& group) {
-    bool named = false;
-    for (const auto& steps : group)
-      for (const PlanStep* step : steps) named |= step->name.find(name) != std::string::npos;
-    return !named;
+    if (has_whole) return !any_step(group, whole);
+    return !any_step(group, [&](const PlanStep* step) { return step->name.find(name) != std::string::npos; });
   });
   return groups;
 }

@@ -36,8 +36,8 @@ struct DevicePlan {
   Plan plan;
 };
 
-// Steps that share nodes of the model, each device's in the order of its plan: [device][step]. `name`: only those where the
-// name of a step contains it.
+// Steps that share nodes of the model, each device's in the order of its plan: [device][step]. `name`: only those where a
+// step is called so, or where none is, where the name of a step contains it.
 using SameWork = std::vector<std::vector<const PlanStep*>>;
 std::vector<SameWork> same_work(std::span<const DevicePlan> plans, const std::string& name);
 

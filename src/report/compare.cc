@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 #include "families/values/element.h"
@@ -53,6 +54,13 @@ Tolerance tolerance_for(DType dtype, bool whole_network) {
   }
 }
 
+std::string to_text(const Tolerance& t) {
+  if (t.absolute == 0 && t.relative == 0) return "equal";
+  char text[80];
+  std::snprintf(text, sizeof text, "|a-b| <= %g%s + %g |b|", t.absolute, t.of_largest ? " max|b|" : "", t.relative);
+  return text;
+}
+
 Comparison compare(const HostTensor& actual, const HostTensor& expected, const Tolerance& tolerance) {
   Comparison c;
   if (actual.dtype != expected.dtype) {
@@ -66,6 +74,7 @@ Comparison compare(const HostTensor& actual, const HostTensor& expected, const T
   const int64_t n = expected.elements();
   for (int64_t i = 0; i < n; ++i)
     if (const double b = std::abs(element(expected, i)); std::isfinite(b)) c.largest_value = std::max(c.largest_value, b);
+  const bool inexact = tolerance.absolute > 0 || tolerance.relative > 0;
   int64_t wrong = 0, first = -1;
   for (int64_t i = 0; i < n; ++i) {
     const double a = element(actual, i), b = element(expected, i);
@@ -77,8 +86,8 @@ Comparison compare(const HostTensor& actual, const HostTensor& expected, const T
       continue;
     const double error = std::abs(a - b);
     if (std::isfinite(error)) c.largest_error = std::max(c.largest_error, error);
-    if (!whole && error <= tolerance.absolute * c.largest_value + tolerance.relative * std::abs(b) && std::isfinite(error))
-      continue;
+    const double floor = tolerance.absolute * (tolerance.of_largest ? c.largest_value : 1);
+    if ((!whole || inexact) && error <= floor + tolerance.relative * std::abs(b) && std::isfinite(error)) continue;
     if (wrong++ == 0) first = i;
   }
   if (wrong > 0) {

@@ -8,9 +8,12 @@
 namespace sparkle {
 
 struct Tolerance {
-  double absolute = 1e-5;  // times the largest |b|
+  double absolute = 1e-5;  // times the largest |b|, or
   double relative = 1e-3;
+  bool of_largest = true;  // false: `absolute` as it stands
 };
+// "|a-b| <= 1e-05 max|b| + 0.001 |b|", "equal".
+std::string to_text(const Tolerance& tolerance);
 // Operator or whole network, by element type: fp32 1e-5 / 1e-4 and 1e-3, fp16 1e-3 and 1e-2, bf16 8e-3 and 2e-2, integers 0.
 Tolerance tolerance_for(DType dtype, bool whole_network);
 

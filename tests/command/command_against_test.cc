@@ -6,6 +6,7 @@
 
 #include "algorithms/algorithm.h"
 #include "command/command.h"
+#include "graph/test_graphs.h"
 
 namespace sparkle::testing {
 namespace {
@@ -43,7 +44,12 @@ TEST_F(CommandAgainst, RefusesWhatIsNotThere) {
 }
 
 TEST_F(CommandAgainst, RefusesWhatDoesNotGoTogether) {
-  EXPECT_SAYS(refusal("bench --model x.onnx --against openblas"), "--against measures layers and does not go with --model");
+  EXPECT_SAYS(refusal("bench x.onnx --against openblas"), "'openblas' runs no whole models; write --against onnxruntime");
+  EXPECT_SAYS(refusal("bench x.onnx --against onnxruntime --streams 2"), "--streams does not go with --against");
+  EXPECT_SAYS(refusal("bench x.onnx --rounds 2"), "--rounds is for layers and for models --against another engine");
+  EXPECT_SAYS(refusal("bench x.onnx --runs 2 --duration 1"), "--runs does not go with --duration");
+  EXPECT_SAYS(refusal("bench --streams 2" + kConv), "--streams measures a model and needs one");
+  EXPECT_SAYS(refusal("bench --dt f16" + kConv), "--dt is for problem files and needs --batch");
   EXPECT_SAYS(refusal("bench --ladder --against openblas" + kConv), "--against does not go with --ladder");
   EXPECT_SAYS(refusal("bench --ablate --against openblas" + kConv), "--against does not go with --ablate");
   EXPECT_SAYS(refusal("bench --ablate --ladder" + kConv), "--ablate does not go with --ladder");
@@ -89,6 +95,67 @@ TEST_F(CommandAgainst, AWrongPeerIsNotTimed) {
   const Said said = sparkle("bench" + kConv + " --against openblas=" + kFakes + "/libfake_wrong_openblas.so" + kShort);
   EXPECT_EQ(said.status, 1);
   EXPECT_SAYS(said.err, "openblas computes 3x9x9 -> 5 3x3 s2 p1 n2 wrongly");
+}
+
+// x -> Relu -> h -> Relu -> y, which the stand-in for ONNX Runtime computes too.
+Graph two_relus() {
+  GraphBuilder b;
+  const TensorId h = b.pointwise(PointwiseOp::relu, {b.input({2, 5})}), y = b.pointwise(PointwiseOp::relu, {h});
+  b.graph.tensor(h).name = "h", b.graph.tensor(y).name = "y";
+  return b.done(y);
+}
+
+TEST_F(CommandAgainst, WholeModelsBesideOnnxRuntime) {
+  save(two_relus(), "relus.onnx");
+  const std::string right = " --threads 1 --against onnxruntime=" + kFakes + "/libfake_onnxruntime.so";
+  const std::string wrong = " --threads 1 --against onnxruntime=" + kFakes + "/libfake_wrong_onnxruntime.so";
+  const auto json = json_of("bench relus.onnx" + kShort + right);
+  EXPECT_EQ(json["certificate"]["versions"]["onnxruntime"], "fake 1.0");
+  EXPECT_EQ(json["file"], "relus.onnx");
+  EXPECT_EQ(json["rounds"], 2);
+  EXPECT_SAYS(json["criterion"].get<std::string>(), "f32: |a-b| <= 1e-05 max|b| + 0.001 |b|");
+  for (const char* engine : {"sparkle", "onnxruntime"})
+    for (const char* key : {"p50_ms", "p90_ms", "p99_ms", "min_ms"}) EXPECT_GT(json[engine][key], 0) << engine << key;
+  EXPECT_SAYS(sparkle("bench relus.onnx" + kShort + right).out, "ONNX Runtime's time over Sparkle's, median of 2 rounds");
+
+  const auto same = json_of("compare relus.onnx" + right);
+  EXPECT_EQ(same["compared"], 2);
+  EXPECT_EQ(same["different"], 0);
+  EXPECT_TRUE(same["first_to_depart"].is_null());
+  const Said differs = sparkle("compare relus.onnx" + wrong);
+  EXPECT_EQ(differs.status, 1) << differs.err;
+  EXPECT_SAYS(differs.out, "The first that departs is the tensor 'h' of n0, Relu: 1 of 10 elements differ, the first at 0");
+  EXPECT_SAYS(differs.out, "2 tensors compared, 1 differ, 0 skipped");
+  EXPECT_EQ(sparkle("compare relus.onnx --atol 1.5" + wrong).status, 0);
+  EXPECT_SAYS(refusal("compare relus.onnx --against openblas"), "runs no whole models");
+  EXPECT_SAYS(refusal("bench relus.onnx --against onnxruntime=nowhere.so"), "The library of onnxruntime cannot be loaded");
+}
+
+TEST_F(CommandAgainst, ManyRequestsAtOnceAndForATime) {
+  save(two_relus(), "relus.onnx");
+  const auto load = json_of("bench relus.onnx --streams 2 --duration 0.05");
+  EXPECT_EQ(load["streams"], 2);
+  EXPECT_GT(load["runs_per_second"], 0);
+  EXPECT_LE(load["latency"]["p50_ms"], load["latency"]["p99_ms"]);
+  EXPECT_SAYS(load["checked"].get<std::string>(), "3 times");  // before, and of each stream
+  const auto alone = json_of("bench relus.onnx --duration 0.05");
+  EXPECT_GE(alone["total"]["runs"], 5);
+  EXPECT_LE(alone["total"]["p90_ms"], alone["total"]["p99_ms"]);
+  EXPECT_EQ(alone["file"], "relus.onnx");
+}
+
+TEST_F(CommandAgainst, ProblemFilesOfBenchdnn) {
+  write("problems", "--reset --dir=FWD_D,BWD_D\nmb1_ic8ih9oc8kh3ph1n\"net:conv1\"\n--stag=axb\nic4ih6oc4kh1n\"net:other\"\n");
+  const Said said = sparkle("bench --batch problems --filter conv1 --json" + kShort);
+  EXPECT_EQ(said.status, 0) << said.err;
+  EXPECT_SAYS(said.err, "--dir=BWD_D are left out: FWD_B, FWD_D and FWD_I are measured.");
+  EXPECT_SAYS(said.err, "'--stag=axb' of a problem file means nothing here");
+  const auto json = nlohmann::json::parse(said.out);
+  ASSERT_EQ(json["rows"].size(), 1u);
+  EXPECT_EQ(json["rows"][0]["name"], "net:conv1");
+  EXPECT_EQ(json["file"], "problems");
+  EXPECT_SAYS(json["rows"][0]["problem"].get<std::string>(), "bias=0");
+  EXPECT_SAYS(json["rows"][0]["problem"].get<std::string>(), "act=none");
 }
 
 TEST_F(CommandAgainst, TheLadderHasEveryStep) {

@@ -1,6 +1,8 @@
-// libFuzzer: any text as a convolution and as a layer list; what is accepted has a plan. Built with SPARKLE_SANITIZE=ON.
+// libFuzzer: any text as a convolution, as a layer list and a problem file; what is accepted has a plan. Built with
+// SPARKLE_SANITIZE=ON.
 #include <cstdlib>
 
+#include "algorithms/problem_file.h"
 #include "plan/choose/choose.h"
 
 namespace {
@@ -25,5 +27,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto problem = sparkle::parse_conv(text); problem.ok()) plan(*problem);
   if (const auto layers = sparkle::parse_layers(text, "list"); layers.ok())
     for (const auto& layer : *layers) plan(layer.problem);
+  // A problem file that names itself, too.
+  const sparkle::ReadText again = [&](const std::string&) { return sparkle::Result<std::string>(std::string(text)); };
+  if (size < 4096)
+    if (const auto file = sparkle::parse_problem_file(text, "file", {}, again); file.ok())
+      for (size_t i = 0; i < file->problems.size() && i < 32; ++i) plan(file->problems[i].problem);
   return 0;
 }

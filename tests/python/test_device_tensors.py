@@ -169,7 +169,7 @@ def test_misuse_is_told_in_a_sentence(device):
             (x, [place, place], "The model has 1 output, 2 were given"),
             (x, {"z": place}, "The model has no output 'z'; it has 'y'"),
             (x, {}, "The output 'y' is missing"),
-            (x, "gpu", "outputs is 'gpu'; it may be \"device\""),
+            (x, "gpu", "The model has no output 'gpu'; it has .*names, \"device\", arrays or device tensors"),
             (x, np.zeros((2, 5), np.float32), "place of output 'y' is no device tensor; device.empty makes one"),
             ([x, x], "device", "The model takes 1 input, 2 were given")]:
         with pytest.raises(sparkle.BadInput, match=f"{words}[^\n]*\\.$"):
