@@ -225,7 +225,8 @@ int run(const CommonOptions& asked, RunOptions o) {
       if (auto fitting = check_labels(*plan, *labels); !fitting.ok()) return fail(fitting.error());
     if (auto fast = check_fallback(*plan, common); !fast.ok()) return fail(fast.error(), common);
   } else if (!common.require.empty()) {
-    return fail({Reason::bad_usage, "--require is about the layers of a plan, and this model runs in parts, without one; leave it out."});
+    return fail({Reason::bad_usage,
+                 "--require is about the layers of a plan, and this model runs in parts, without one; leave it out."});
   }
   if (!common.json) {
     std::printf("device   %s\n", device->note.empty() ? common.device.c_str() : device->note.c_str());
@@ -272,9 +273,9 @@ int run(const CommonOptions& asked, RunOptions o) {
     answer = std::move(*shown);
   }
   if (common.json) {
-    nlohmann::json json{{"model", o.model},    {"device", device->note}, {"inputs", inputs->notes}, {"first_ms", first},
-                        {"median_ms", middle}, {"outputs", rows},        {"written", written},      {"in_parts", !plan},
-                        {"events", json_of(session.events().all())}};
+    nlohmann::json json{{"model", o.model},   {"device", device->note}, {"inputs", inputs->notes},
+                        {"first_ms", first},  {"median_ms", middle},    {"outputs", rows},
+                        {"written", written}, {"in_parts", !plan},      {"events", json_of(session.events().all())}};
     if (plan) {
       json["peak_bytes"] = session.peak_bytes(*plan);
       json["budget_steps"] = plan->budget_steps, json["budget_lost_ms"] = plan->budget_seconds * 1e3;

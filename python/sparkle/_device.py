@@ -1,5 +1,6 @@
 """Devices, and tensors in their memory."""
 import json
+import functools
 import math
 import operator
 from dataclasses import dataclass
@@ -14,19 +15,20 @@ from sparkle._errors import BadInput, translated
 
 class Device:
     """What runs models: "auto", "cpu", "vulkan", "vulkan:1" (as ``sparkle devices`` numbers them), "cuda" or "reference".
-    ``threads`` 0: what affinity and cgroup quota allow. ``calibrate`` measures the machine's rates first. ``fallback``: "allow" takes
-    the CPU in the place of a device that cannot be used here, which ``Session.events`` tells; else that is an Error."""
+    ``threads`` 0: what affinity and cgroup quota allow. ``calibrate`` measures the machine's rates first. ``fallback``:
+    "allow" takes the CPU in the place of a device that cannot be used here, which ``Session.events`` tells; else that is an Error."""
 
     def __init__(self, name: str = "auto", threads: int = 0, calibrate: bool = False, *,
                  fallback: str = "") -> None:
         with translated():
             self._core = _core.Device(name, threads, calibrate, fallback)
         self.name = name
-        self._given = (name, threads, calibrate)
+        self._given = (name, threads, calibrate), fallback
         self._dlpack: Optional[tuple] = None
 
     def __reduce__(self) -> tuple:
-        return Device, self._given  # another process opens its own
+        given, fallback = self._given
+        return functools.partial(Device, fallback=fallback), given  # another process opens its own
 
     def describe(self) -> dict:
         """Memory levels, math units, rates."""

@@ -182,7 +182,8 @@ class Session:
 
     def move_to(self, device: Union[Device, str]) -> None:
         """Goes on with another device, as with ``session.move_to("cpu")`` after an Error of code "device_lost"; nothing moves
-        unless this is called or ``fallback`` is "allow". The next run plans and packs weights anew, for which the model's file may be read again."""
+        unless this is called or ``fallback`` is "allow". The next run plans and packs weights anew, for which the model's
+        file may be read again."""
         device = device if isinstance(device, Device) else Device(device)
         with translated():
             self._core.move_to(device._core)

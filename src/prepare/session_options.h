@@ -10,7 +10,7 @@
 #include "plan/choose/tuning_store.h"
 #include "backends/backend.h"
 #include "prepare/compiled_model.h"
-#include "prepare/fallback.h"
+#include "prepare/fallback/fallback.h"
 
 namespace sparkle {
 

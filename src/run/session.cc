@@ -123,7 +123,8 @@ Result<std::vector<HostTensor>> Session::run_parts(const std::vector<HostTensor>
   return outputs;
 }
 
-Status Session::run_parts_into(const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs, RunReport* report) {
+Status Session::run_parts_into(const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
+                               RunReport* report) {
   SPARKLE_TRY(results, run_parts(inputs, report));
   if (results.size() != outputs.size())
     return Error{Reason::bad_input, "The model has " + std::to_string(results.size()) + " outputs, " +

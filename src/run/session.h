@@ -137,8 +137,8 @@ class Session {
   const Fallback fallback_;
   const std::function<Result<std::shared_ptr<Backend>>(const Error&)> next_device_;
   EventList events_;
-  std::mutex recovery_;       // taken before mutex_
-  bool recovered_ = false;    // since the caller opened or moved the session
+  std::mutex recovery_;                        // taken before mutex_
+  bool recovered_ = false;                     // since the caller opened or moved the session
   const std::unique_ptr<ModelInParts> parts_;  // instead of all below
   mutable std::mutex mutex_;                   // of all below
   std::unique_ptr<ModelPlanner> planner_;

@@ -63,8 +63,8 @@ def use_command(bare, command):
     said = bare.run(f"cd /tmp && {command} run /model.onnx /picture.png --output out && ls out").stdout
     expect(said, ".png")
     expect(bare.run(f"{command} verify /vectors/network_squeeze").stdout, "1 passed, 0 failed, 0 skipped")
-    served = bare.run(f"""{command} serve /model.onnx --http-port 18231 --metrics-port 0 >/tmp/served 2>&1 & server=$!
-        for i in $(seq 100); do if grep -q '^http ' /tmp/served; then break; fi; sleep 0.1; done
+    served = bare.run(f"""{command} serve /model.onnx --http-port 18231 --metrics-port 0 >~/served 2>&1 & server=$!
+        for i in $(seq 100); do if grep -q '^http ' ~/served; then break; fi; sleep 0.1; done
         python3 -c "import urllib.request as u; print(u.urlopen('http://127.0.0.1:18231/v2/health/ready').status)"
         kill $server; wait $server""").stdout
     expect(served, "200")

@@ -163,8 +163,8 @@ def test_outputs_by_name_and_in_place():
     small, other = np.zeros((1, 3, 4, 5), np.float32), np.zeros(place.shape, np.float64)
     frozen = place.copy()
     frozen.flags.writeable = False
-    for wrong, why in ((small, "its place is f32 1x3x4x5"), (other, "float64, the output is float32"), (frozen, "may be written"),
-                       (place[..., ::-1], "row-major")):
+    for wrong, why in ((small, "its place is f32 1x3x4x5"), (other, "float64, the output is float32"),
+                       (frozen, "may be written"), (place[..., ::-1], "row-major")):
         with pytest.raises(sparkle.BadInput, match=why):
             session.run(x, wrong)
     with pytest.raises(sparkle.BadInput, match="shares memory with an input"):

@@ -207,9 +207,10 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const std::shar
     return fail({Reason::bad_usage, "Many items are for models with one input; this one has " +
                                         std::to_string(session->inputs().size()) +
                                         ", so give one file for each: " + listed_inputs(session->inputs()) + "."});
-  if (auto applies = refuse_options(*o.command, {"--repeat", "--shape", "--tile", "--overlap", "--reference", "--shrink-first",
-                                                 "--task", "--threshold", "--iou"},
-                                    "is for one run, and many items are given");
+  if (auto applies = refuse_options(
+          *o.command,
+          {"--repeat", "--shape", "--tile", "--overlap", "--reference", "--shrink-first", "--task", "--threshold", "--iou"},
+          "is for one run, and many items are given");
       !applies.ok())
     return fail(applies.error());
   if (o.live && o.frames.empty())

@@ -2,7 +2,7 @@
 // on operands as plans lay them out.
 #include "backends/cuda/cuda_testing.h"
 #include "backends/self_tests/sample_run.h"
-#include "base/sample_testing.h"
+#include "backends/self_tests/sample_testing.h"
 #include "families/attention/attention.h"
 #include "families/family.h"
 #include "families/windows/samples.h"

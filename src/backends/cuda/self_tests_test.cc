@@ -2,7 +2,7 @@
 // nothing fail.
 #include "backends/cuda/cuda_testing.h"
 #include "backends/self_tests/variant_self_tests.h"
-#include "base/sample_testing.h"
+#include "backends/self_tests/sample_testing.h"
 
 namespace sparkle::cuda {
 namespace {

@@ -21,6 +21,11 @@ class Cutter {
     CutGraph result;
     result.inputs = g_.inputs, result.outputs = g_.outputs;
     result.tensors = g_.tensors.size();
+    for (TensorId id : g_.outputs) {
+      const GraphTensor& t = g_.tensor(id);
+      GraphTensor& declared = result.declared.emplace_back();
+      declared.name = t.name, declared.dtype = t.dtype, declared.shape = t.shape;
+    }
     for (auto& [level, ops] : plain_) note_readers(ops, level);
     for (auto& [level, ops] : host_) note_readers(ops, -1);
     for (TensorId id : g_.outputs) readers_[at(id)].insert(-1);

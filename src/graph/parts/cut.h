@@ -23,6 +23,7 @@ struct CutGraph {
   std::vector<std::variant<PlannedPart, HostPart>> steps;  // in an order in which they can run
   std::vector<TensorId> inputs, outputs;
   std::vector<std::pair<TensorId, HostTensor>> constants;  // that host parts read, or that are outputs
+  std::vector<GraphTensor> declared;                       // the outputs, as the file declares them
   std::vector<std::vector<TensorId>> last;                 // per step: what nothing reads after it
   size_t tensors = 0;
 };

@@ -9,7 +9,7 @@
 
 #include "backends/backend.h"
 #include "backends/cpu/cpu_backend.h"
-#include "prepare/fallback.h"
+#include "prepare/fallback/fallback.h"
 
 namespace sparkle {
 

@@ -47,6 +47,7 @@ struct ModelInParts::Level {
   };
   std::vector<Step> steps;
   std::vector<TensorId> inputs, outputs;
+  std::vector<GraphTensor> declared;  // the outputs
   std::vector<std::pair<TensorId, PartValue>> constants;
   size_t tensors = 0;
 };
@@ -91,7 +92,7 @@ ModelInParts::~ModelInParts() = default;
 std::unique_ptr<ModelInParts::Level> ModelInParts::opened(CutGraph graph) {
   auto level = std::make_unique<Level>();
   level->inputs = std::move(graph.inputs), level->outputs = std::move(graph.outputs);
-  level->tensors = graph.tensors;
+  level->tensors = graph.tensors, level->declared = std::move(graph.declared);
   for (auto& [id, value] : graph.constants) level->constants.emplace_back(id, PartValue::of(std::move(value)));
   for (size_t s = 0; s < graph.steps.size(); ++s) {
     Level::Step step;
@@ -248,14 +249,24 @@ Result<ModelInParts::Values> ModelInParts::run_host(const HostPart& step, std::v
 
 namespace {
 
-// One list of slices per stacked output.
+// Of no steps, along `axis`; the body declares what a slice would be, and of sizes that it leaves open there are no elements.
+HostTensor no_slices(const GraphTensor& slice, int64_t axis) {
+  Dims shape = slice.shape;
+  for (int64_t& size : shape) size = std::max<int64_t>(size, 0);
+  const int64_t rank = shape.size() + 1;
+  shape.insert(static_cast<int>(std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank - 1)), 0);
+  return HostTensor::zeros(slice.dtype, shape);
+}
+
+// One list of slices per stacked output; `declared`: the body's outputs, those last.
 Result<std::vector<PartValue>> stacked(const Op& op, std::vector<PartValue> results,
                                        std::vector<std::vector<HostTensor>>& slices, const std::vector<int64_t>& axes,
-                                       const std::vector<int64_t>& backwards) {
+                                       const std::vector<int64_t>& backwards, const std::vector<GraphTensor>& declared) {
   for (size_t k = 0; k < slices.size(); ++k) {
     if (k < backwards.size() && backwards[k] == 1) std::reverse(slices[k].begin(), slices[k].end());
-    if (slices[k].empty()) {  // no step was taken: nothing says what a slice would be
-      results.push_back(PartValue::of(HostTensor::zeros(DType::f32, {0})));
+    if (slices[k].empty()) {
+      const GraphTensor& slice = declared[declared.size() - slices.size() + k];
+      results.push_back(PartValue::of(no_slices(slice, k < axes.size() ? axes[k] : 0)));
       continue;
     }
     SPARKLE_TRY(whole, joined(slices[k], k < axes.size() ? axes[k] : 0, true, named(op)));
@@ -301,7 +312,7 @@ Result<ModelInParts::Values> ModelInParts::run_loop(const HostPart& step, Level&
       slices[k].push_back(std::move(slice.items[0]));
     }
   }
-  return stacked(op, std::move(state), slices, {}, {});
+  return stacked(op, std::move(state), slices, {}, {}, body.declared);
 }
 
 Result<ModelInParts::Values> ModelInParts::run_scan(const HostPart& step, Level& body, const Values& inputs, Run& run) {
@@ -342,7 +353,7 @@ Result<ModelInParts::Values> ModelInParts::run_scan(const HostPart& step, Level&
       slices[k].push_back(std::move(slice.items[0]));
     }
   }
-  return stacked(op, std::move(state), slices, p.out_axes, p.out_backwards);
+  return stacked(op, std::move(state), slices, p.out_axes, p.out_backwards, body.declared);
 }
 
 Status ModelInParts::move_to(std::shared_ptr<Backend> backend) {

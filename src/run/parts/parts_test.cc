@@ -61,6 +61,28 @@ TEST(Parts, StepsThatTheDataCountsHaveNoSinglePlan) {
   EXPECT_NE(plan.error().message.find("Loop x1"), std::string::npos) << plan.error().message;
 }
 
+TEST(Parts, NoStepsStackUpNothingOfTheDeclaredType) {
+  Graph body;
+  GraphBuilder inner;
+  const TensorId i = inner.input({}, DType::i64), on = inner.input({}, DType::boolean);
+  const TensorId slice = inner.input({-1, 3}, DType::i64);
+  (void)i;
+  inner.graph.outputs = {on, slice};
+  inner.graph.tensor(slice).shape = Dims({-1, 3});
+  HostOp loop = host(HostKind::loop, 2);
+  loop.bodies = {std::make_shared<const Graph>(inner.graph)};
+  GraphBuilder b;
+  const TensorId steps = b.input({}, DType::i64), x = b.input({2, 3}, DType::i64);
+  b.done(b.op("Loop", loop, {steps, kAbsent, x}));
+  auto session = Session::open(b.graph, make_reference_backend(), {});
+  ASSERT_TRUE(session.ok()) << session.error().message;
+  const auto y = (*session)->run(
+      {HostTensor::of(DType::i64, {}, std::vector<int64_t>{0}), HostTensor::of(DType::i64, {2, 3}, std::vector<int64_t>(6))});
+  ASSERT_TRUE(y.ok()) << y.error().message;
+  EXPECT_EQ((*y)[0].dtype, DType::i64);
+  EXPECT_EQ((*y)[0].shape, Dims({0, 0, 3}));
+}
+
 TEST(Parts, PositionsOfNothing) {
   GraphBuilder b;
   const TensorId x = b.input({-1, 2});

@@ -223,7 +223,7 @@ nlohmann::json to_json(const Answer& a, const std::vector<std::string>& labels) 
       break;
     case Task::detect:
       json["boxes"] = nlohmann::json::array();
-      for (const Box& b : a.boxes)
+      for (const FoundBox& b : a.boxes)
         json["boxes"].push_back(
             {{"class", b.label}, {"label", label_of(b.label, labels)}, {"score", b.score}, {"box", {b.x0, b.y0, b.x1, b.y1}}});
       break;
@@ -248,7 +248,7 @@ std::vector<std::string> to_lines(const Answer& a, const std::vector<std::string
   for (const ClassScore& c : a.classes)
     lines.push_back(format("%6.2f %%  %4lld  ", 100 * c.probability, static_cast<long long>(c.index)) +
                     label_of(c.index, labels));
-  for (const Box& b : a.boxes)
+  for (const FoundBox& b : a.boxes)
     lines.push_back(format("%6.2f %%  %7.1f %7.1f %7.1f %7.1f  ", 100.0 * static_cast<double>(b.score),
                            static_cast<double>(b.x0), static_cast<double>(b.y0), static_cast<double>(b.x1),
                            static_cast<double>(b.y1)) +

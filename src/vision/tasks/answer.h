@@ -25,7 +25,7 @@ struct Mask {
 struct Answer {
   Task task = Task::classify;
   std::vector<ClassScore> classes;  // classify: the best ones
-  std::vector<Box> boxes;           // detect
+  std::vector<FoundBox> boxes;      // detect
   Mask mask;                        // segment
   Image picture;                    // upscale: the enlarged picture; depth: 0 near or far to 255, as the network orders them
   float least = 0, most = 0;        // depth: the values of 0 and 255

@@ -35,7 +35,7 @@ int64_t priors_of(int64_t width, int64_t height) {
 float sigmoid(float v) { return 1 / (1 + std::exp(-v)); }
 
 struct Found {
-  std::vector<Box> boxes;
+  std::vector<FoundBox> boxes;
   float threshold = 0;
 
   // Corners in pixels of the tensor.
@@ -175,21 +175,21 @@ void from_list(const std::vector<HostTensor>& outputs, const ListPlaces& at, Fou
   }
 }
 
-float shared_part(const Box& a, const Box& b) {
+float shared_part(const FoundBox& a, const FoundBox& b) {
   const float w = std::min(a.x1, b.x1) - std::max(a.x0, b.x0), h = std::min(a.y1, b.y1) - std::max(a.y0, b.y0);
   if (w <= 0 || h <= 0) return 0;
   const float both = w * h;
   return both / ((a.x1 - a.x0) * (a.y1 - a.y0) + (b.x1 - b.x0) * (b.y1 - b.y0) - both);
 }
 
-std::vector<Box> best_boxes(std::vector<Box> boxes, const DetectOptions& o) {
-  std::stable_sort(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) { return a.score > b.score; });
+std::vector<FoundBox> best_boxes(std::vector<FoundBox> boxes, const DetectOptions& o) {
+  std::stable_sort(boxes.begin(), boxes.end(), [](const FoundBox& a, const FoundBox& b) { return a.score > b.score; });
   if (boxes.size() > kMostCandidates) boxes.resize(kMostCandidates);
-  std::vector<Box> kept;
-  for (const Box& box : boxes) {
+  std::vector<FoundBox> kept;
+  for (const FoundBox& box : boxes) {
     if (static_cast<int>(kept.size()) >= o.most) break;
     const bool taken = std::any_of(kept.begin(), kept.end(),
-                                   [&](const Box& k) { return k.label == box.label && shared_part(k, box) > o.overlap; });
+                                   [&](const FoundBox& k) { return k.label == box.label && shared_part(k, box) > o.overlap; });
     if (!taken) kept.push_back(box);
   }
   return kept;
@@ -220,8 +220,8 @@ DetectionForm detection_form(const std::vector<OutputForm>& outputs, int64_t wid
   return DetectionForm::none;
 }
 
-Result<std::vector<Box>> detect(const std::vector<std::string>& names, const std::vector<HostTensor>& outputs, int64_t width,
-                                int64_t height, const Placement& at, const DetectOptions& options) {
+Result<std::vector<FoundBox>> detect(const std::vector<std::string>& names, const std::vector<HostTensor>& outputs,
+                                     int64_t width, int64_t height, const Placement& at, const DetectOptions& options) {
   std::vector<OutputForm> forms;
   for (size_t i = 0; i < outputs.size(); ++i)
     forms.push_back({i < names.size() ? names[i] : "", outputs[i].dtype, outputs[i].shape});
@@ -249,8 +249,8 @@ Result<std::vector<Box>> detect(const std::vector<std::string>& names, const std
                        "write the tensors by --output."};
     }
   }
-  std::vector<Box> boxes = best_boxes(std::move(found.boxes), options);
-  for (Box& b : boxes) {
+  std::vector<FoundBox> boxes = best_boxes(std::move(found.boxes), options);
+  for (FoundBox& b : boxes) {
     const auto x = [&](float v) {
       return static_cast<float>(
           std::clamp(static_cast<double>(v) * at.scale_x + at.offset_x, 0.0, static_cast<double>(at.width)));

@@ -21,7 +21,7 @@ enum class DetectionForm : uint8_t {
 };
 DetectionForm detection_form(const std::vector<OutputForm>& outputs, int64_t width, int64_t height);
 
-struct Box {
+struct FoundBox {
   float x0 = 0, y0 = 0, x1 = 0, y1 = 0;  // corners in pixels of the picture
   float score = 0;                       // 0..1
   int label = 0;                         // class; of forms with background, without it
@@ -35,7 +35,7 @@ struct DetectOptions {
 
 // `names` and `outputs`: the model's, in order, floats as f32. `width`, `height`: of the input tensor. Boxes come best first.
 // Errors: bad_input where the outputs are of no form of detectors.
-Result<std::vector<Box>> detect(const std::vector<std::string>& names, const std::vector<HostTensor>& outputs, int64_t width,
-                                int64_t height, const Placement& placement, const DetectOptions& options);
+Result<std::vector<FoundBox>> detect(const std::vector<std::string>& names, const std::vector<HostTensor>& outputs,
+                                     int64_t width, int64_t height, const Placement& placement, const DetectOptions& options);
 
 }  // namespace sparkle

@@ -31,7 +31,7 @@ void fill(Image& image, int x0, int y0, int x1, int y1, const std::array<float, 
 
 void draw_boxes(Image& image, const Answer& a, const std::vector<std::string>& names, int letters, int line) {
   for (size_t i = a.boxes.size(); i-- > 0;) {  // the best on top
-    const Box& b = a.boxes[i];
+    const FoundBox& b = a.boxes[i];
     const auto color = color_of(b.label);
     const int x0 = static_cast<int>(b.x0), y0 = static_cast<int>(b.y0), x1 = static_cast<int>(b.x1),
               y1 = static_cast<int>(b.y1);
@@ -65,7 +65,7 @@ Image draw_answer(const Image& picture, const Answer& a, const std::vector<std::
   if (a.task == Task::detect) {
     std::vector<std::string> names;
     std::map<int, int> counts;
-    for (const Box& b : a.boxes) names.push_back(name(b.label)), ++counts[b.label];
+    for (const FoundBox& b : a.boxes) names.push_back(name(b.label)), ++counts[b.label];
     draw_boxes(image, a, names, letters, std::max(2, letters * 2));
     for (const auto& [label, count] : counts) legend[label] = name(label) + " " + std::to_string(count);
   } else if (a.mask.width == image.width && a.mask.height == image.height) {

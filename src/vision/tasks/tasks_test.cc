@@ -96,7 +96,7 @@ TEST(Detect, FormsGiveTheSameBox) {
     const auto answer = make_answer(Task::detect, cases[i].names, cases[i].outputs, stretched(64, 64), picture, {});
     ASSERT_TRUE(answer.ok()) << i << ": " << answer.error().message;
     ASSERT_EQ(answer->boxes.size(), 1u) << i;
-    const Box& b = answer->boxes[0];
+    const FoundBox& b = answer->boxes[0];
     EXPECT_EQ(b.label, 1) << i;
     EXPECT_NEAR(b.score, 0.81, 1e-4) << i;
     EXPECT_NEAR(b.x0, 16, 1e-3) << i;
@@ -188,7 +188,7 @@ TEST(SharedModels, AnswerAsTheirMetaSays) {
   if (!fs::exists(kData / "models")) GTEST_SKIP() << "../shared/data is not here";
   struct Want {
     const char *model, *photograph;
-    std::vector<Box> boxes;  // in pixels of the photograph
+    std::vector<FoundBox> boxes;  // in pixels of the photograph
   };
   // detections_416 times the picture's size over the letterbox's; faces_rel times the picture's size.
   const float c = 1280.f / 416, k = 600.f / 416;
@@ -207,7 +207,7 @@ TEST(SharedModels, AnswerAsTheirMetaSays) {
     EXPECT_EQ(task, Task::detect);
     ASSERT_EQ(answer->boxes.size(), w.boxes.size()) << w.model << " " << w.photograph;
     for (size_t i = 0; i < w.boxes.size(); ++i) {
-      const Box &have = answer->boxes[i], &want = w.boxes[i];
+      const FoundBox &have = answer->boxes[i], &want = w.boxes[i];
       EXPECT_EQ(have.label, want.label);
       EXPECT_NEAR(have.score, want.score, 0.01);
       // Filters differ where a picture is shrunk: one pixel of the tensor's.

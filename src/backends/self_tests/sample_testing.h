@@ -1,5 +1,5 @@
-// Tests that try thousands of cases try one in so many where SPARKLE_TEST_SAMPLE says "SHARE SEED": scripts/test does, with a seed
-// that each commit changes. Without it they try all.
+// Tests that try thousands of cases try one in so many where SPARKLE_TEST_SAMPLE says "SHARE SEED": scripts/test does, with a
+// seed that each commit changes. Without it they try all.
 #pragma once
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "prepare/fallback.h"
+#include "prepare/fallback/fallback.h"
 
 #include <algorithm>
 #include <array>

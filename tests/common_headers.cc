@@ -1,1 +1,0 @@
-// The translation unit that tests/common_headers.h is compiled for.
