@@ -16,7 +16,8 @@ from sparkle._errors import BadInput, translated
 class Device:
     """What runs models: "auto", "cpu", "vulkan", "vulkan:1" (as ``sparkle devices`` numbers them), "cuda" or "reference".
     ``threads`` 0: what affinity and cgroup quota allow. ``calibrate`` measures the machine's rates first. ``fallback``:
-    "allow" takes the CPU in the place of a device that cannot be used here, which ``Session.events`` tells; else that is an Error."""
+    "allow" takes the CPU in the place of a device that cannot be used here, which ``Session.events`` tells; else that is an
+    Error."""
 
     def __init__(self, name: str = "auto", threads: int = 0, calibrate: bool = False, *,
                  fallback: str = "") -> None:
