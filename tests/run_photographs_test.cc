@@ -41,6 +41,8 @@ constexpr Expected kPhotographs[] = {
     {"cat_720p.jpg", 285, 285}, {"kitten_rgba.png", 281, 281},
 };
 
+constexpr float kTie = 0.02f;  // of scores before softmax: 2 % in probability
+
 void check_labels(const std::string& name, int Expected::* wanted) {
   if (!fs::exists(kData / "images")) GTEST_SKIP() << "../shared/data is not here";
   auto session = open_model(kData / "models" / name / (name + ".onnx"));
@@ -55,7 +57,9 @@ void check_labels(const std::string& name, int Expected::* wanted) {
     auto outputs = (*session)->run({*to_tensor(*image, *preprocess)});
     ASSERT_TRUE(outputs.ok()) << outputs.error().message;
     const float* scores = (*outputs)[0].data<float>();
-    EXPECT_EQ(std::max_element(scores, scores + 1000) - scores, photograph.*wanted) << photograph.file;
+    // Of a rocket no class is right, and of two that are nearly as likely the rounding of a JPEG decoder picks one.
+    const auto first = std::max_element(scores, scores + 1000);
+    EXPECT_GE(scores[photograph.*wanted], *first - kTie) << photograph.file << ": class " << first - scores;
   }
 }
 

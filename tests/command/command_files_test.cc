@@ -166,8 +166,12 @@ TEST_F(CommandFiles, LargePicturesNeedLittleMoreThanTheirBytes) {
   std::string jpeg{std::istreambuf_iterator<char>(in), {}};
   const size_t frame = jpeg.find("\xff\xc0");
   ASSERT_NE(frame, std::string::npos);
-  for (const size_t at : {frame + 5, frame + 7})
-    jpeg[at] = '\x1f', jpeg[at + 1] = '\x40';  // 8000; data that is missing is grey
+  for (const size_t at : {frame + 5, frame + 7}) jpeg[at] = '\x1f', jpeg[at + 1] = '\x40';  // 8000
+  const size_t scan = jpeg.find("\xff\xda");
+  ASSERT_NE(scan, std::string::npos);
+  jpeg.resize(scan + 14);  // then 500x500 blocks of 16x16 pixels, all grey: four of luminance, two of colour
+  for (int block = 0; block < 500 * 500; ++block) jpeg.append("\x28\xa2\x8a\0", 4);
+  jpeg += "\xff\xd9";
   write("large.jpg", jpeg);
   const Said said = sparkle("run " + model_ + " large.jpg --threads 1", "ulimit -v 1000000;");
   EXPECT_EQ(said.status, 0) << said.err;

@@ -63,9 +63,14 @@ TEST_F(CommandFloatTypes, PicturesAreEnlarged) {
       EXPECT_NEAR(*enlarged->at(x, y), *original->at(x / 2, y / 2), 1) << x << "," << y;
 }
 
-TEST_F(CommandFloatTypes, IntegersTakeNoPicture) {
-  const std::string network = model(DType::u8, {1, 3, 24, 32}, "Relu", PointwiseNode{PointwiseOp::relu}, "bytes");
-  EXPECT_SAYS(refusal("run " + network + " " + picture()), "does not take a picture");
+TEST_F(CommandFloatTypes, OfIntegersBytesTakePictures) {
+  const auto network = [&](DType type, const std::string& name) {
+    return model(type, {1, 3, 24, 32}, "Relu", PointwiseNode{PointwiseOp::relu}, name);
+  };
+  EXPECT_SAYS(refusal("run " + network(DType::i32, "integers") + " " + picture()), "does not take a picture");
+  const testing::Said said = sparkle("run " + network(DType::u8, "bytes") + " " + picture());
+  EXPECT_EQ(said.status, 0) << said.err;
+  EXPECT_SAYS(said.out, "values 0..255, bytes");
 }
 
 }  // namespace

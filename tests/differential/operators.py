@@ -26,9 +26,8 @@ def supported_operators():
     """The rows {"Name", reader, ... of src/onnx/operators/ops_*.cc, which the command's own look-up uses."""
     rows = []
     for file in sorted((ROOT / "src" / "onnx" / "operators").glob("ops_*.cc")):
-        table = re.search(r"constexpr OperatorRow kRows\[\] = \{(.*?)\n\};", file.read_text(), re.S)
-        if table:
-            rows += re.findall(r'\{"([A-Za-z0-9.]+)",', table[1])
+        for table in re.findall(r"constexpr OperatorRow k\w+\[\] = \{(.*?)\n\};", file.read_text(), re.S):
+            rows += re.findall(r'\{"([A-Za-z0-9.]+)",', table)
     return rows
 
 

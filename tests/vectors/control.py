@@ -139,6 +139,17 @@ def sequences(make, case):
                             node("SequenceInsert", ["s", "w"], ["t"]), node("SequenceLength", ["t"], ["n"]),
                             node("ConcatFromSequence", ["t"], ["y"], axis=0, new_axis=1)],
          {"x": make.normal(2, 3), "w": make.normal(2, 3)}, ["n", "y"])
+    make.random("sequence_of_three")
+    case("sequence_of_three", [node("SequenceConstruct", ["x", "w", "x"], ["s"]), node("SequenceErase", ["s", "last"], ["t"]),
+                               node("SequenceLength", ["t"], ["n"]), node("SequenceAt", ["t", "last"], ["a"]),
+                               node("ConcatFromSequence", ["s"], ["y"], axis=-1)],
+         {"x": make.normal(2, 3), "w": make.normal(2, 3), "last": number(-1)}, ["n", "a", "y"])
+    make.random("sequence_of_integers")
+    case("sequence_of_integers", [node("SequenceEmpty", [], ["e"], dtype=TensorProto.INT64),
+                                  node("SequenceInsert", ["e", "x"], ["s"]), node("SequenceConstruct", ["x", "x"], ["p"]),
+                                  node("SequenceErase", ["p"], ["q"]), node("SequenceLength", ["q"], ["n"]),
+                                  node("ConcatFromSequence", ["s"], ["y"], axis=0, new_axis=1)],
+         {"x": make.rng.integers(0, 9, (2, 3))}, ["n", "y"])
     for name, split, extra in (("splittosequence_sizes", ints(1, 3), {"axis": 0}),
                                ("splittosequence_scalar", number(3), {"axis": 1}),
                                ("splittosequence_rows", None, {"axis": 0, "keepdims": 0})):
