@@ -45,7 +45,11 @@ std::vector<CommandRow> option_table(const CLI::App& app) {
     CommandRow row{command->get_name(), command->get_description(), {}, {}};
     for (const CLI::Option* option : command->get_options()) {
       if (option->get_group().empty()) continue;
-      (option->get_positional() ? row.arguments : row.options).push_back(row_of(*option));
+      OptionRow of_option = row_of(*option);
+      if (option->nonpositional()) row.options.push_back(of_option);
+      if (!option->get_positional()) continue;  // some are both: `bench MODEL` and `bench --model MODEL`
+      of_option.names = {option->get_name(true)};
+      row.arguments.push_back(std::move(of_option));
     }
     commands.push_back(std::move(row));
   }
