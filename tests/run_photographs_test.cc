@@ -33,12 +33,14 @@ Result<std::unique_ptr<Session>> open_model(const fs::path& path) {
 struct Expected {
   const char* file;
   int squeezenet, mobilenet;
+  bool tie = false;  // no class is right, and of two that are nearly as likely the rounding of a JPEG decoder picks one
 };
 // The table of ../shared/data/README.md.
 constexpr Expected kPhotographs[] = {
-    {"chelsea.png", 285, 285},  {"coffee.png", 967, 967},      {"astronaut.png", 823, 450},        {"rocket.jpg", 657, 812},
-    {"camera.png", 872, 872},   {"hummingbird.jpg", 94, 94},   {"golden_retriever.jpg", 207, 207}, {"macaw.jpg", 88, 88},
-    {"cat_720p.jpg", 285, 285}, {"kitten_rgba.png", 281, 281},
+    {"chelsea.png", 285, 285},          {"coffee.png", 967, 967}, {"astronaut.png", 823, 450},
+    {"rocket.jpg", 657, 812, true},     {"camera.png", 872, 872}, {"hummingbird.jpg", 94, 94},
+    {"golden_retriever.jpg", 207, 207}, {"macaw.jpg", 88, 88},    {"cat_720p.jpg", 285, 285},
+    {"kitten_rgba.png", 281, 281},
 };
 
 constexpr float kTie = 0.02f;  // of scores before softmax: 2 % in probability
@@ -57,9 +59,9 @@ void check_labels(const std::string& name, int Expected::* wanted) {
     auto outputs = (*session)->run({*to_tensor(*image, *preprocess)});
     ASSERT_TRUE(outputs.ok()) << outputs.error().message;
     const float* scores = (*outputs)[0].data<float>();
-    // Of a rocket no class is right, and of two that are nearly as likely the rounding of a JPEG decoder picks one.
     const auto first = std::max_element(scores, scores + 1000);
-    EXPECT_GE(scores[photograph.*wanted], *first - kTie) << photograph.file << ": class " << first - scores;
+    EXPECT_GE(scores[photograph.*wanted], *first - (photograph.tie ? kTie : 0))
+        << photograph.file << ": class " << first - scores;
   }
 }
 
