@@ -97,7 +97,8 @@ TEST(Api, ModelsThatCannotRunAreNotOpened) {
     said = e.what();
   }
   EXPECT_EQ(said,
-            "'model in memory' has 3 nodes that cannot run here (Foo x2, Det x1); export it without them.\n"
+            "'model in memory' has 3 nodes that cannot run here (Foo x2, Det x1); export it without them (docs/operators.md "
+            "lists what is supported).\n"
             "  Foo x2: ONNX has no operator of this name: 'Foo_of_x', 'Foo_of_b'\n"
             "  Det x1: this operator is not supported: 'Det_of_a'");
   sparkle_session* session = nullptr;

@@ -57,7 +57,9 @@ Error refused(const std::string& model, const std::vector<Refusal>& refusals) {
     const Refusal& r = refusals[0];
     return {reason, "'" + model + "': " + (r.type.empty() ? "tensor '" : "node '") + r.name + "'" +
                         (r.type.empty() ? "" : " (" + r.type + ")") + ": " + r.why +
-                        (reason == Reason::operator_not_served ? "; export the model without it." : ".")};
+                        (reason == Reason::operator_not_served
+                             ? "; export the model without it (docs/operators.md lists what is supported)."
+                             : ".")};
   }
   const bool nodes = std::none_of(refusals.begin(), refusals.end(), [](const Refusal& r) { return r.type.empty(); });
   const std::string count = std::to_string(refusals.size());
@@ -66,7 +68,7 @@ Error refused(const std::string& model, const std::vector<Refusal>& refusals) {
     text += "contradicts itself or the ONNX specification in " + count + " places (" + counted(refusals) + "); mend the model.";
   else
     text += "has " + count + (nodes ? " nodes" : " nodes and tensors") + " that cannot run here (" + counted(refusals) +
-            "); export it without them.";
+            "); export it without them (docs/operators.md lists what is supported).";
   for (const Kind& kind : kinds_of(refusals)) {
     text += "\n  " + printable(named(kind.type)) + " x" + std::to_string(kind.names.size()) + ": " + kind.why + ": ";
     for (size_t i = 0; i < kind.names.size(); ++i) text += (i ? ", '" : "'") + printable(kind.names[i]) + "'";

@@ -38,7 +38,9 @@ TEST_F(FirstSteps, ModelsThatCannotRunNameEveryNode) {
        {"run " + file, "explain " + file, "bench --model " + file, "tune " + file, "compile " + file + " -o out.sparkle"}) {
     const Said said = sparkle(command);
     EXPECT_EQ(said.status, 2) << command;
-    EXPECT_SAYS(said.err, "strange.onnx' has 3 nodes that cannot run here (Foo x2, Det x1); export it without them.\n");
+    EXPECT_SAYS(said.err,
+                "strange.onnx' has 3 nodes that cannot run here (Foo x2, Det x1); export it without them (docs/operators.md "
+                "lists what is supported).\n");
     EXPECT_SAYS(said.err, "\n  Foo x2: ONNX has no operator of this name: 'Foo_0', 'Foo_2'\n");
     EXPECT_SAYS(said.err, "\n  Det x1: this operator is not supported: 'Det_1'\n");
   }

@@ -20,6 +20,8 @@ const OperatorForm& OperatorVersions::in(int64_t opset) const {
   return forms[at];
 }
 
+std::span<const OperatorVersions> all_operators() { return kOperators; }
+
 const OperatorVersions* versions_of(std::string_view type) {
   static const auto* const table = [] {
     auto* rows = new std::unordered_map<std::string_view, const OperatorVersions*>;

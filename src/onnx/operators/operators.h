@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace sparkle {
@@ -24,6 +25,9 @@ struct OperatorVersions {
   // The form that an opset of at least since() has.
   const OperatorForm& in(int64_t opset) const;
 };
+
+// All of them by name.
+std::span<const OperatorVersions> all_operators();
 
 // nullptr: no such operator. Operators of com.microsoft have their domain in the name.
 const OperatorVersions* versions_of(std::string_view type);

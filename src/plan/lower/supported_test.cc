@@ -29,7 +29,8 @@ TEST(Supported, NamesEveryOperatorThatCannotRun) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().reason, Reason::operator_not_served);
   EXPECT_EQ(status.error().message,
-            "'m.onnx' has 3 nodes that cannot run here (Foo x2, Bar x1); export it without them.\n"
+            "'m.onnx' has 3 nodes that cannot run here (Foo x2, Bar x1); export it without them (docs/operators.md lists what "
+            "is supported).\n"
             "  Foo x2: this operator is not supported: 'n0', 'n3'\n"
             "  Bar x1: its attribute 'mode' is 'odd': 'n1'");
 }
@@ -45,7 +46,9 @@ TEST(Supported, OneRefusalIsOneSentence) {
   const TensorId x = b.input({4});
   const Status status = check_supported(b.done(b.op("Foo", UnknownOp{"this operator is not supported"}, {x})), "m.onnx");
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().message, "'m.onnx': node 'n0' (Foo): this operator is not supported; export the model without it.");
+  EXPECT_EQ(status.error().message,
+            "'m.onnx': node 'n0' (Foo): this operator is not supported; export the model without it (docs/operators.md lists "
+            "what is supported).");
 }
 
 TEST(Supported, TypesAreKnownWithoutShapes) {
