@@ -8,19 +8,10 @@
 #include <string>
 
 #include "base/result.h"
+#include "serve/request_record.h"
 #include "serve/router.h"
 
 namespace sparkle::serve {
-
-// One request, for the log.
-struct RequestRecord {
-  std::string client, method, path;
-  int status = 0;
-  uint64_t bytes_in = 0, bytes_out = 0;
-  double seconds = 0;
-  std::string model, version;
-  std::optional<Failure> failure;
-};
 
 struct HttpOptions {
   int most_connections = 256;                       // one more is told to come again
