@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/files/read_file.h"
 #include "base/printable.h"
 #include "load_grpc.h"
 #include "run/opening/open_model.h"
@@ -25,7 +26,7 @@ namespace {
 struct ServeArguments {
   CommonOptions common;
   std::vector<std::string> models;
-  std::string host = "127.0.0.1", token, most_request_bytes = "64M";
+  std::string host = "127.0.0.1", token, most_request_bytes = "64M", certificate, key;  // the last two: files
   int http_port = 8000, grpc_port = 8001, metrics_port = 8002;
   bool asks_grpc = false;  // the option was given
   int64_t max_batch = 1, delay_us = 0, timeout_ms = 30000;
@@ -59,7 +60,9 @@ void wait_for_signal() {
 std::string address(const std::string& host, int port) {
   return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(port);
 }
-std::string url(const std::string& host, int port) { return "http://" + address(host, port); }
+std::string url(const ServeArguments& a, int port) {
+  return (a.certificate.empty() ? "http://" : "https://") + address(a.host, port);
+}
 
 std::string time_now() {
   const auto now = std::chrono::system_clock::now();
@@ -101,9 +104,9 @@ Result<std::shared_ptr<Session>> open_to_serve(const std::string& path, const Op
 
 void print_ready(const ServeArguments& a, const OpenDevice& device, const serve::Repository& models, const Listening& on) {
   if (a.common.json) {
-    nlohmann::json json{{"device", device.note}, {"http", url(a.host, on.http)}, {"models", nlohmann::json::array()}};
+    nlohmann::json json{{"device", device.note}, {"http", url(a, on.http)}, {"models", nlohmann::json::array()}};
     if (on.grpc > 0) json["grpc"] = address(a.host, on.grpc);
-    if (on.metrics > 0) json["metrics"] = url(a.host, on.metrics) + "/metrics";
+    if (on.metrics > 0) json["metrics"] = url(a, on.metrics) + "/metrics";
     for (const auto& model : models.loaded())
       json["models"].push_back({{"name", model->description.name}, {"version", model->description.version}});
     std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
@@ -111,10 +114,10 @@ void print_ready(const ServeArguments& a, const OpenDevice& device, const serve:
     std::printf("device   %s\n", device.note.c_str());
     for (const auto& model : models.loaded())
       std::printf("model    %s, version %s\n", printable(model->description.name).c_str(), model->description.version.c_str());
-    std::printf("http     %s\n", url(a.host, on.http).c_str());
+    std::printf("http     %s\n", url(a, on.http).c_str());
     if (on.grpc > 0) std::printf("grpc     %s\n", address(a.host, on.grpc).c_str());
     else if (!on.no_grpc.empty()) std::printf("grpc     none: %s\n", printable_sentence(on.no_grpc).c_str());
-    if (on.metrics > 0) std::printf("metrics  %s/metrics\n", url(a.host, on.metrics).c_str());
+    if (on.metrics > 0) std::printf("metrics  %s/metrics\n", url(a, on.metrics).c_str());
   }
   std::fflush(stdout);
 }
@@ -132,6 +135,7 @@ Result<std::unique_ptr<serve::GrpcServer>> start_grpc(const ServeArguments& a, c
   }
   serve::GrpcOptions options;
   options.host = a.host, options.port = a.grpc_port;
+  options.certificate = http.certificate, options.key = http.key;
   options.most_calls = http.most_connections, options.most_bytes = routing.most_bytes;
   options.most_bytes_at_once = http.most_bytes_at_once, options.log = http.log;
   return (*door)->start(std::move(options), service);
@@ -161,6 +165,13 @@ int serve_command(const ServeArguments& a) {
   http_options.refuse_early = [&](const serve::Call& call, uint64_t bytes) { return router.refuse_early(call, bytes); };
   http_options.answer = [&](const serve::Call& call, const std::string& body) { return router.answer(call, body); };
   if (a.log) http_options.log = print_record;
+  if (a.certificate.empty() != a.key.empty())
+    return fail({Reason::bad_usage, "TLS needs both a certificate (--tls-cert) and its key (--tls-key)."});
+  if (!a.certificate.empty()) {
+    auto certificate = read_file(a.certificate, {"certificate", 1 << 20, true}), key = read_file(a.key, {"key", 1 << 20, true});
+    if (!certificate.ok() || !key.ok()) return fail(certificate.ok() ? key.error() : certificate.error());
+    http_options.certificate = std::move(*certificate), http_options.key = std::move(*key);
+  }
   serve::HttpServer http(http_options);
   auto http_port = http.bind(a.host, a.http_port);
   if (!http_port.ok()) return fail(http_port.error());
@@ -225,6 +236,8 @@ void add_serve(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   command->add_option("--host", a->host, "address to listen on; 0.0.0.0: all of this machine's")->capture_default_str();
   command->add_option("--token", a->token, "a word that each request but health shows: Authorization: Bearer TOKEN");
+  command->add_option("--tls-cert", a->certificate, "certificate as PEM, for TLS on all ports; --tls-key is its key");
+  command->add_option("--tls-key", a->key, "the certificate's private key as PEM, without a password");
   command->add_option("--max-batch", a->max_batch, "most rows of a run that several requests share; 1: each runs alone")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();

@@ -11,7 +11,7 @@ import pytest
 
 from serving import Server, needs_serve, relu_sum
 
-HEAD = "POST /v2/models/sum/infer HTTP/1.1\r\nHost: localhost\r\n"
+HEAD = "POST /v2/models/sum/infer HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +51,10 @@ def talk(server, data, end=False):
         return rest_of(one)
 
 
-def request(rows=2, shape=None, data=None, more=""):
+def request(rows=2, shape=None, data=None):
     x = {"datatype": "FP32", "shape": shape or [rows, 3], "data": data or [0.5] * (3 * rows)}
     body = json.dumps({"inputs": [{"name": "a", **x}, {"name": "b", **x}]})
-    return f"{HEAD}Connection: close\r\n{more}Content-Length: {len(body)}\r\n\r\n{body}"
+    return f"{HEAD}Content-Length: {len(body)}\r\n\r\n{body}"
 
 
 def others_are_answered(server):
