@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""`sparkle serve` under more load than it can carry: two client processes ask twice as often as it can answer. Prints how many requests were
-answered and how many told to come again, whether each accepted one got its answer, latencies of those, growth of memory, and CPU seconds
-a request beside those of a call within one process; then its throughput beside ONNX Runtime's behind the simplest HTTP server of Python.
+"""`sparkle serve` under more load than it can carry: two client processes ask twice as often as it can answer. Prints how many
+requests were answered and how many told to come again, whether each accepted one got its answer, latencies of those, growth of
+memory, and CPU seconds a request beside those of a call within one process; then its throughput beside ONNX Runtime's behind
+the simplest HTTP server of Python.
 bench/serve_load.py MODEL --input NAME --shape 1x3x224x224 [--seconds 20] [--threads 2] [--sparkle COMMAND]"""
 import argparse
 import http.client
@@ -175,6 +176,8 @@ def main():
     begin = time.monotonic()
     for process in clients:
         process.start()
+    time.sleep(a.seconds / 2)
+    half = server.memory()
     outcomes = [outcome for _ in clients for outcome in results.get()]
     for process in clients:
         process.join()
@@ -188,7 +191,7 @@ def main():
               f"p99 {1e3 * answered[int(len(answered) * 0.99)]:.1f} ms")
         print(f"CPU a request       {1e3 * (server.cpu() - cpu) / len(answered):.2f} ms, refusals included; "
               f"in one process {1e3 * cpu_in_process(a.sparkle, a.model, a.threads):.2f} ms")
-    print(f"memory              {memory:.1f} MB before, {server.memory():.1f} MB after")
+    print(f"memory              {memory:.1f} MB before, {half:.1f} MB half way, {server.memory():.1f} MB after")
     try:
         import onnxruntime  # noqa: F401
     except ImportError:

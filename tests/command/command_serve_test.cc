@@ -362,8 +362,10 @@ TEST_F(CommandServe, CommandLinesThatCannotBeAreSentences) {
   EXPECT_SAYS(refusal("serve rows.onnx --http-port 0 --max-request-bytes much"), "is not a size");
   EXPECT_SAYS(refusal("serve rows.onnx --http-port 70000"), "--http-port");
   start({"rows.onnx"});
-  EXPECT_SAYS(refusal("serve rows.onnx --metrics-port 0 --grpc-port -1 --http-port " + std::to_string(port_)), "cannot be listened on");
-  EXPECT_SAYS(refusal("serve rows.onnx --metrics-port 0 --grpc-port -1 --http-port 0 --host 192.0.2.1"), "cannot be listened on");
+  EXPECT_SAYS(refusal("serve rows.onnx --metrics-port 0 --grpc-port -1 --http-port " + std::to_string(port_)),
+              "cannot be listened on");
+  EXPECT_SAYS(refusal("serve rows.onnx --metrics-port 0 --grpc-port -1 --http-port 0 --host 192.0.2.1"),
+              "cannot be listened on");
   EXPECT_EQ(end(), 0);
 }
 

@@ -19,8 +19,8 @@ class Browser:
         # The browser reads from 3 and writes to 4, whichever numbers the pipes have here.
         command = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'
         self.process = subprocess.Popen(
-            ["bash", "-c", command, "browser", CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
-             f"--user-data-dir={self.profile.name}", "--no-first-run", "--disable-extensions"],
+            ["bash", "-c", command, "browser", CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu",
+             "--remote-debugging-pipe", f"--user-data-dir={self.profile.name}", "--no-first-run", "--disable-extensions"],
             pass_fds=(theirs_in, theirs_out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(theirs_in), os.close(theirs_out)
         self.read = os.fdopen(read, "rb")

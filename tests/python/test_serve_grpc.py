@@ -1,5 +1,5 @@
-"""`sparkle serve` as tritonclient[grpc] talks to it: the calls of Triton's users, what they get where something is wrong, and what
-is refused. Beside it raw calls and garbage on the port."""
+"""`sparkle serve` as tritonclient[grpc] talks to it: the calls of Triton's users, what they get where something is wrong, and
+what is refused. Beside it raw calls and garbage on the port."""
 import json
 import queue
 import socket
@@ -163,10 +163,10 @@ def test_errors_are_sentences_with_a_status(client):
 def test_raw_bytes_that_do_not_fit(server):
     with grpc.insecure_channel(server.grpc) as channel:
         stub = triton.service_pb2_grpc.GRPCInferenceServiceStub(channel)
-        for shape, sizes, sentence in [((2, 3), (24, 20), "has 24 bytes"), ((2, 3), (24,), "there is one for each input"),
-                                       ((1 << 40, 3), (24, 24), "bytes"), ((1 << 62, 3), (24, 24), "more than can be addressed"),
-                                       ((-1, 3), (24, 24), "natural numbers"), ((2, 3, 1), (24, 24), "has shape"),
-                                       ((1,) * 40, (4, 4), "has shape")]:
+        for shape, sizes, sentence in [
+                ((2, 3), (24, 20), "has 24 bytes"), ((2, 3), (24,), "there is one for each input"),
+                ((1 << 40, 3), (24, 24), "bytes"), ((1 << 62, 3), (24, 24), "more than can be addressed"),
+                ((-1, 3), (24, 24), "natural numbers"), ((2, 3, 1), (24, 24), "has shape"), ((1,) * 40, (4, 4), "has shape")]:
             request = triton.service_pb2.ModelInferRequest(model_name="sum", raw_input_contents=[bytes(n) for n in sizes])
             for name in "ab":
                 request.inputs.add(name=name, datatype="FP32", shape=shape)

@@ -1,5 +1,5 @@
-"""What strangers may send to `sparkle serve` over HTTP: each gets an error or is closed, in time; others are answered meanwhile, and
-the process keeps none of the memory. (gRPC's part is in test_serve_grpc.py.)"""
+"""What strangers may send to `sparkle serve` over HTTP: each gets an error or is closed, in time; others are answered
+meanwhile, and the process keeps none of the memory. (gRPC's part is in test_serve_grpc.py.)"""
 import gzip
 import json
 import socket

@@ -1,5 +1,6 @@
 """`sparkle serve` with a certificate of its own: HTTPS and gRPC over TLS, and what is told of files that do not fit."""
 import http.client
+import json
 import shutil
 import socket
 import ssl
@@ -20,8 +21,9 @@ def files(tmp_path_factory):
     relu_sum(folder / "sum.onnx")
     for name in ("own", "other"):
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-                        "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem", "-days", "2", "-subj", "/CN=localhost",
-                        "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"], check=True, capture_output=True)
+                        "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem", "-days", "2",
+                        "-subj", "/CN=localhost", "-addext",
+                        "subjectAltName=DNS:localhost,IP:127.0.0.1"], check=True, capture_output=True)
     return folder
 
 
@@ -35,9 +37,9 @@ def connect(server, files):
 
 def infer(connection, rows):
     a = np.random.default_rng(rows).standard_normal((rows, 3)).astype(np.float32)
-    head = ('{"inputs": [' + ", ".join('{"name": "%s", "datatype": "FP32", "shape": [%d, 3], "parameters": {"binary_data_size": %d}}'
-                                       % (name, rows, a.nbytes) for name in "ab")
-            + '], "parameters": {"binary_data_output": true}}')
+    head = json.dumps({"inputs": [{"name": name, "datatype": "FP32", "shape": [rows, 3],
+                                   "parameters": {"binary_data_size": a.nbytes}} for name in "ab"],
+                       "parameters": {"binary_data_output": True}})
     connection.request("POST", "/v2/models/sum/infer", head.encode() + a.tobytes() + a.tobytes(),
                        {"Inference-Header-Content-Length": str(len(head))})
     answer = connection.getresponse()
@@ -99,6 +101,7 @@ def test_triton_over_tls(files):
     (["--tls-cert", "own.pem", "--tls-key", "own.pem"], "no private key as PEM"),
     (["--tls-cert", "none.pem", "--tls-key", "own.key"], "none.pem")])
 def test_files_that_do_not_fit(files, options, sentence):
-    done = subprocess.run([COMMAND, "serve", "sum.onnx", "--http-port", "0", "--metrics-port", "0", "--grpc-port", "-1", *options],
-                          cwd=files, capture_output=True, text=True, timeout=60, check=False)
+    ports = ["--http-port", "0", "--metrics-port", "0", "--grpc-port", "-1"]
+    done = subprocess.run([COMMAND, "serve", "sum.onnx", *ports, *options], cwd=files, capture_output=True, text=True,
+                          timeout=60, check=False)
     assert done.returncode != 0 and sentence in done.stderr

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "inference.pb.h"
-#include "serve/grpc/wire.h"
+#include "serve/wire.h"
 #include "serve/service.h"
 
 namespace sparkle::serve {

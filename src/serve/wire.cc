@@ -1,4 +1,4 @@
-#include "serve/grpc/wire.h"
+#include "serve/wire.h"
 
 #include <cstdint>
 #include <optional>
