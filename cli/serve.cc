@@ -1,4 +1,4 @@
-// `sparkle serve`: models over HTTP until a signal ends it, answering what was accepted.
+// `sparkle serve`: models over HTTP and gRPC until a signal ends it, answering what was accepted.
 #include "command.h"
 
 #ifdef SPARKLE_WITH_SERVE
@@ -14,7 +14,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/files/read_file.h"
 #include "base/printable.h"
+#include "load_grpc.h"
 #include "run/opening/open_model.h"
 #include "serve/http/http_server.h"
 
@@ -24,11 +26,18 @@ namespace {
 struct ServeArguments {
   CommonOptions common;
   std::vector<std::string> models;
-  std::string host = "127.0.0.1", token, most_request_bytes = "64M";
-  int http_port = 8000, metrics_port = 8002;
+  std::string host = "127.0.0.1", token, most_request_bytes = "64M", certificate, key;  // the last two: files
+  int http_port = 8000, grpc_port = 8001, metrics_port = 8002;
+  bool asks_grpc = false;  // the option was given
   int64_t max_batch = 1, delay_us = 0, timeout_ms = 30000;
   int queue = 64;
   bool log = false;
+};
+
+// Where it listens; of gRPC, why it does not.
+struct Listening {
+  int http = 0, grpc = 0, metrics = 0;
+  std::string no_grpc;
 };
 
 // The end that a signal writes to.
@@ -48,8 +57,11 @@ void wait_for_signal() {
   }
 }
 
-std::string url(const std::string& host, int port) {
-  return "http://" + (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(port);
+std::string address(const std::string& host, int port) {
+  return (host.find(':') == std::string::npos ? host : "[" + host + "]") + ":" + std::to_string(port);
+}
+std::string url(const ServeArguments& a, int port) {
+  return (a.certificate.empty() ? "http://" : "https://") + address(a.host, port);
 }
 
 std::string time_now() {
@@ -90,10 +102,11 @@ Result<std::shared_ptr<Session>> open_to_serve(const std::string& path, const Op
   return session;
 }
 
-void print_ready(const ServeArguments& a, const OpenDevice& device, const serve::Repository& models, int http, int metrics) {
+void print_ready(const ServeArguments& a, const OpenDevice& device, const serve::Repository& models, const Listening& on) {
   if (a.common.json) {
-    nlohmann::json json{{"device", device.note}, {"http", url(a.host, http)}, {"models", nlohmann::json::array()}};
-    if (metrics > 0) json["metrics"] = url(a.host, metrics) + "/metrics";
+    nlohmann::json json{{"device", device.note}, {"http", url(a, on.http)}, {"models", nlohmann::json::array()}};
+    if (on.grpc > 0) json["grpc"] = address(a.host, on.grpc);
+    if (on.metrics > 0) json["metrics"] = url(a, on.metrics) + "/metrics";
     for (const auto& model : models.loaded())
       json["models"].push_back({{"name", model->description.name}, {"version", model->description.version}});
     std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
@@ -101,10 +114,31 @@ void print_ready(const ServeArguments& a, const OpenDevice& device, const serve:
     std::printf("device   %s\n", device.note.c_str());
     for (const auto& model : models.loaded())
       std::printf("model    %s, version %s\n", printable(model->description.name).c_str(), model->description.version.c_str());
-    std::printf("http     %s\n", url(a.host, http).c_str());
-    if (metrics > 0) std::printf("metrics  %s/metrics\n", url(a.host, metrics).c_str());
+    std::printf("http     %s\n", url(a, on.http).c_str());
+    if (on.grpc > 0) std::printf("grpc     %s\n", address(a.host, on.grpc).c_str());
+    else if (!on.no_grpc.empty()) std::printf("grpc     none: %s\n", printable_sentence(on.no_grpc).c_str());
+    if (on.metrics > 0) std::printf("metrics  %s/metrics\n", url(a, on.metrics).c_str());
   }
   std::fflush(stdout);
+}
+
+// Nothing, and why in `no_grpc`, where the part is not installed and nobody asked for it. Errors: those of loading and
+// starting.
+Result<std::unique_ptr<serve::GrpcServer>> start_grpc(const ServeArguments& a, const serve::HttpOptions& http,
+                                                      const serve::RouterOptions& routing, serve::Service& service,
+                                                      std::string& no_grpc) {
+  auto door = load_grpc();
+  if (!door.ok() && a.asks_grpc) return door.error();
+  if (!door.ok()) {
+    no_grpc = door.error().message;
+    return std::unique_ptr<serve::GrpcServer>();
+  }
+  serve::GrpcOptions options;
+  options.host = a.host, options.port = a.grpc_port;
+  options.certificate = http.certificate, options.key = http.key;
+  options.most_calls = http.most_connections, options.most_bytes = routing.most_bytes;
+  options.most_bytes_at_once = http.most_bytes_at_once, options.log = http.log;
+  return (*door)->start(std::move(options), service);
 }
 
 int serve_command(const ServeArguments& a) {
@@ -119,18 +153,25 @@ int serve_command(const ServeArguments& a) {
   serve::Repository models(
       a.models, [&](const std::string& path) { return open_to_serve(path, *device, *options, a.common); }, batching);
   if (const Status loaded = models.load_all(); !loaded.ok()) return fail(loaded.error(), a.common);
+  serve::ModelService service(models, {SPARKLE_VERSION, a.token, std::chrono::milliseconds(a.timeout_ms)});
   serve::RouterOptions routing;
-  routing.version = SPARKLE_VERSION, routing.token = a.token;
-  routing.timeout = std::chrono::milliseconds(a.timeout_ms), routing.most_bytes = static_cast<uint64_t>(*most_bytes);
+  routing.most_bytes = static_cast<uint64_t>(*most_bytes);
   const bool here_alone = a.host == "127.0.0.1" || a.host == "::1" || a.host == "localhost";
   routing.local_names = here_alone && a.token.empty();
-  serve::Router router(models, routing);
+  serve::Router router(service, routing);
 
   serve::HttpOptions http_options;
   http_options.most_bytes_at_once = std::max(uint64_t{1} << 30, 4 * routing.most_bytes);
   http_options.refuse_early = [&](const serve::Call& call, uint64_t bytes) { return router.refuse_early(call, bytes); };
   http_options.answer = [&](const serve::Call& call, const std::string& body) { return router.answer(call, body); };
   if (a.log) http_options.log = print_record;
+  if (a.certificate.empty() != a.key.empty())
+    return fail({Reason::bad_usage, "TLS needs both a certificate (--tls-cert) and its key (--tls-key)."});
+  if (!a.certificate.empty()) {
+    auto certificate = read_file(a.certificate, {"certificate", 1 << 20, true}), key = read_file(a.key, {"key", 1 << 20, true});
+    if (!certificate.ok() || !key.ok()) return fail(certificate.ok() ? key.error() : certificate.error());
+    http_options.certificate = std::move(*certificate), http_options.key = std::move(*key);
+  }
   serve::HttpServer http(http_options);
   auto http_port = http.bind(a.host, a.http_port);
   if (!http_port.ok()) return fail(http_port.error());
@@ -139,11 +180,19 @@ int serve_command(const ServeArguments& a) {
   metrics_options.log = {};
   metrics_options.answer = [&](const serve::Call& call, const std::string&) { return router.answer_metrics(call); };
   serve::HttpServer metrics(metrics_options);
-  int metrics_port = 0;
+  Listening on;
+  on.http = *http_port;
   if (a.metrics_port > 0) {
     auto bound = metrics.bind(a.host, a.metrics_port);
     if (!bound.ok()) return fail(bound.error());
-    metrics_port = *bound;
+    on.metrics = *bound;
+  }
+  std::unique_ptr<serve::GrpcServer> grpc;
+  if (a.grpc_port >= 0) {
+    auto started = start_grpc(a, http_options, routing, service, on.no_grpc);
+    if (!started.ok()) return fail(started.error());
+    grpc = std::move(*started);
+    if (grpc) on.grpc = grpc->port();
   }
   if (a.token.empty() && !here_alone)
     print_note("Whoever reaches '" + a.host + "' may use and unload the models; --token asks for a word of who does.");
@@ -153,14 +202,15 @@ int serve_command(const ServeArguments& a) {
   std::signal(SIGINT, on_signal);
   std::thread answering([&] { http.run(); });
   std::thread counting([&] {
-    if (metrics_port > 0) metrics.run();
+    if (on.metrics > 0) metrics.run();
   });
-  print_ready(a, *device, models, *http_port, metrics_port);
+  print_ready(a, *device, models, on);
   wait_for_signal();
-  router.stop();
+  service.stop();
   http.stop();
+  if (grpc) grpc->stop();
   answering.join();
-  if (metrics_port > 0) metrics.stop();
+  if (on.metrics > 0) metrics.stop();
   counting.join();
   return kDone;
 }
@@ -168,7 +218,7 @@ int serve_command(const ServeArguments& a) {
 }  // namespace
 
 void add_serve(CLI::App& app, Chosen& chosen) {
-  auto* command = app.add_subcommand("serve", "Answer requests over HTTP by the Open Inference Protocol");
+  auto* command = app.add_subcommand("serve", "Answer requests over HTTP and gRPC by the Open Inference Protocol");
   auto a = std::make_shared<ServeArguments>();
   command
       ->add_option("models", a->models,
@@ -177,12 +227,17 @@ void add_serve(CLI::App& app, Chosen& chosen) {
   command->add_option("--http-port", a->http_port, "port for requests; 0: any free one, which is printed")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
+  auto* grpc = command->add_option("--grpc-port", a->grpc_port, "port for requests by gRPC; 0: any free one, -1: none")
+                   ->check(CLI::Range(-1, 65535))
+                   ->capture_default_str();
   command
       ->add_option("--metrics-port", a->metrics_port, "port for Prometheus; 0: none of its own, /metrics is on the other too")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   command->add_option("--host", a->host, "address to listen on; 0.0.0.0: all of this machine's")->capture_default_str();
   command->add_option("--token", a->token, "a word that each request but health shows: Authorization: Bearer TOKEN");
+  command->add_option("--tls-cert", a->certificate, "certificate as PEM, for TLS on all ports; --tls-key is its key");
+  command->add_option("--tls-key", a->key, "the certificate's private key as PEM, without a password");
   command->add_option("--max-batch", a->max_batch, "most rows of a run that several requests share; 1: each runs alone")
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
@@ -200,7 +255,10 @@ void add_serve(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   command->add_flag("--log", a->log, "a line of JSON on stderr for each request");
   add_common(*command, a->common);
-  command->callback([&chosen, a] { chosen = [a] { return serve_command(*a); }; });
+  command->callback([&chosen, a, grpc] {
+    a->asks_grpc = grpc->count() > 0;
+    chosen = [a] { return serve_command(*a); };
+  });
 }
 
 }  // namespace sparkle::cli

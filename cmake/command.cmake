@@ -21,6 +21,7 @@ target_compile_options(${command} PRIVATE -Wall -Wextra)
 include(cmake/peers.cmake)
 include(cmake/serve.cmake)  # option SPARKLE_SERVE; SPARKLE_WITH_SERVE
 set_source_files_properties(cli/serve.cc PROPERTIES COMPILE_DEFINITIONS SPARKLE_NO_SERVE="${SPARKLE_NO_SERVE}")
+include(cmake/grpc.cmake)   # option SPARKLE_GRPC; target sparkle_grpc
 if(SPARKLE_WITH_SERVE)
   set_property(SOURCE cli/serve.cc APPEND PROPERTY COMPILE_DEFINITIONS SPARKLE_WITH_SERVE)
   file(GLOB HTTP_SOURCES CONFIGURE_DEPENDS src/serve/http/*.cc)
@@ -37,9 +38,12 @@ if(SPARKLE_SHARED_COMMAND)
   target_link_libraries(sparkle_library PRIVATE sparkle_command)
   add_executable(sparkle cli/program/stub.cc)
   target_link_libraries(sparkle PRIVATE sparkle_library)
-elseif(SPARKLE_STATIC_RUNTIME AND NOT SPARKLE_HTTPLIB_SHARED)  # that one brings the C++ runtime; two of them do not get along
+elseif(SPARKLE_STATIC_RUNTIME AND NOT SPARKLE_HTTPLIB_SHARED AND NOT SPARKLE_WITH_GRPC)  # these bring the C++ runtime; two of them do not get along
   target_link_options(sparkle PRIVATE -static-libstdc++ -static-libgcc)
 endif()
 if(SPARKLE_WITH_SERVE)
-  target_link_libraries(${program} PRIVATE sparkle_http)
+  target_link_libraries(${program} PRIVATE sparkle_http ${CMAKE_DL_LIBS})
+  if(SPARKLE_WITH_GRPC)
+    add_dependencies(sparkle sparkle_grpc)
+  endif()
 endif()

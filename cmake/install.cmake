@@ -19,6 +19,9 @@ if(TARGET sparkle)
 endif()
 # What libsparkle.so loads where a picture is read: beside it.
 install(TARGETS sparkle_pictures LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
+if(SPARKLE_WITH_GRPC)  # what the command loads where it serves over gRPC
+  install(TARGETS sparkle_grpc LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_SKIP)
+endif()
 install(DIRECTORY include/sparkle DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/sparkle RENAME copyright)
 install(EXPORT sparkle-targets NAMESPACE sparkle:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sparkle)

@@ -1,9 +1,9 @@
-# What the pages of src/report/page carry in themselves: page.css and page.js as C++ strings, in pieces that every compiler takes.
-foreach(asset style:css script:js)
+# What pages carry in themselves, those of src/report/page and that of a server: page.css, page.js and try.js as C++ strings, in pieces that every compiler takes.
+foreach(asset style:src/report/page/page.css script:src/report/page/page.js try:src/serve/page/try.js)
   string(REPLACE ":" ";" asset ${asset})
   list(GET asset 0 name)
-  list(GET asset 1 ending)
-  set(file ${PROJECT_SOURCE_DIR}/src/report/page/page.${ending})
+  list(GET asset 1 file)
+  set(file ${PROJECT_SOURCE_DIR}/${file})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   file(READ ${file} text)
   string(LENGTH "${text}" length)
@@ -14,5 +14,5 @@ foreach(asset style:css script:js)
   endforeach()
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/page/page_${name}.inc CONTENT "${pieces}" @ONLY)
 endforeach()
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/report/page/page.cc PROPERTIES INCLUDE_DIRECTORIES
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/report/page/page.cc ${PROJECT_SOURCE_DIR}/src/serve/page/status_page.cc PROPERTIES INCLUDE_DIRECTORIES
   ${PROJECT_BINARY_DIR}/page)

@@ -14,9 +14,11 @@ if(SPARKLE_PRIVATE_SOURCES AND NOT SPARKLE_SERVE STREQUAL "OFF")
 elseif(NOT SPARKLE_SERVE STREQUAL "OFF" AND NOT CMAKE_CROSSCOMPILING AND TARGET onnx_proto)
   find_path(SPARKLE_HTTPLIB_HEADERS httplib.h)
   find_library(SPARKLE_HTTPLIB cpp-httplib)
-  find_path(SPARKLE_OPENSSL_HEADERS openssl/ssl.h)  # its header wants them; nothing is encrypted here
-  mark_as_advanced(SPARKLE_HTTPLIB_HEADERS SPARKLE_HTTPLIB SPARKLE_OPENSSL_HEADERS)
-  if(SPARKLE_HTTPLIB_HEADERS AND SPARKLE_HTTPLIB AND SPARKLE_OPENSSL_HEADERS)
+  find_path(SPARKLE_OPENSSL_HEADERS openssl/ssl.h)  # its header wants them, and TLS is OpenSSL's
+  find_library(SPARKLE_SSL ssl)
+  find_library(SPARKLE_CRYPTO crypto)
+  mark_as_advanced(SPARKLE_HTTPLIB_HEADERS SPARKLE_HTTPLIB SPARKLE_OPENSSL_HEADERS SPARKLE_SSL SPARKLE_CRYPTO)
+  if(SPARKLE_HTTPLIB_HEADERS AND SPARKLE_HTTPLIB AND SPARKLE_OPENSSL_HEADERS AND SPARKLE_SSL AND SPARKLE_CRYPTO)
     file(STRINGS ${SPARKLE_HTTPLIB_HEADERS}/httplib.h version REGEX "define CPPHTTPLIB_VERSION \"" LIMIT_COUNT 1)
     string(REGEX MATCH "\"(.*)\"" version "${version}")
     set(version "${CMAKE_MATCH_1}")
@@ -27,7 +29,7 @@ elseif(NOT SPARKLE_SERVE STREQUAL "OFF" AND NOT CMAKE_CROSSCOMPILING AND TARGET 
       set(SPARKLE_NO_SERVE "cpp-httplib here is ${version}, and 0.11 is wanted")
     endif()
   else()
-    set(SPARKLE_NO_SERVE "cpp-httplib is not here (Debian: libcpp-httplib-dev)")
+    set(SPARKLE_NO_SERVE "cpp-httplib or OpenSSL is not here (Debian: libcpp-httplib-dev, libssl-dev)")
   endif()
 elseif(SPARKLE_SERVE STREQUAL "OFF")
   set(SPARKLE_NO_SERVE "SPARKLE_SERVE is OFF")
@@ -42,11 +44,12 @@ endif()
 
 # The header's classes are laid out as the library was compiled.
 function(sparkle_link_httplib target)
-  if(NOT SPARKLE_HTTPLIB_SHARED)  # nothing is encrypted or compressed: neither OpenSSL nor zlib is needed
+  if(NOT SPARKLE_HTTPLIB_SHARED)  # such a build has no TLS, and nothing is compressed: neither OpenSSL nor zlib is needed
     target_include_directories(${target} SYSTEM BEFORE PRIVATE ${SPARKLE_HTTPLIB_HEADERS})
     return()
   endif()
   target_compile_definitions(${target} PRIVATE CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT CPPHTTPLIB_BROTLI_SUPPORT)
   target_include_directories(${target} SYSTEM PRIVATE ${SPARKLE_HTTPLIB_HEADERS} ${SPARKLE_OPENSSL_HEADERS})
-  target_link_libraries(${target} PRIVATE ${SPARKLE_HTTPLIB})
+  target_compile_definitions(${target} PRIVATE SPARKLE_WITH_TLS)
+  target_link_libraries(${target} PRIVATE ${SPARKLE_HTTPLIB} ${SPARKLE_SSL} ${SPARKLE_CRYPTO})
 endfunction()

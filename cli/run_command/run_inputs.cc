@@ -6,6 +6,7 @@
 #include "onnx/npy.h"
 #include "onnx/tensor_file.h"
 #include "base/printable.h"
+#include "vision/tasks/guess_preprocess.h"
 #include "vision/decoders/npz.h"
 #include "run_command/run_options.h"
 #include "vision/tasks/task.h"
@@ -86,32 +87,6 @@ Result<std::vector<HostTensor>> read_inputs_together(const std::string& path, co
   return tensors;
 }
 
-namespace {
-
-std::string guessed_preset(const PictureInput& input, DType type, const RunOptions& o) {
-  const std::string known = guess_preset(o.outputs, input.width, input.height);
-  if (!known.empty() && input.channels == 3) return known;
-  if (type == DType::u8) return "raw";
-  return input.channels == 1 || input.width == 0 ? "unit" : "imagenet";
-}
-
-// What ONNX's metadata for pictures says of them: the order of colours, and the range of values (docs of the ONNX format).
-void apply_metadata(const RunOptions& o, Preprocess& p) {
-  const auto said = [&](const char* key) {
-    const auto at = o.metadata.find(key);
-    return at == o.metadata.end() || !o.preset.empty() ? std::string() : at->second;
-  };
-  const std::string format = said("Image.BitmapPixelFormat"), range = said("Image.NominalPixelRange");
-  if (format == "Bgr8") p.color = Color::bgr;
-  if (format == "Rgb8") p.color = Color::rgb;
-  if (range.empty()) return;
-  p.mean = {0, 0, 0}, p.std = {1, 1, 1}, p.scale = 1;
-  if (range == "Normalized_0_1") p.scale = 1.f / 255;
-  if (range == "Normalized_1_1") p.scale = 1.f / 127.5f, p.mean = {1, 1, 1};
-}
-
-}  // namespace
-
 std::string preprocess_note(const Preprocess& p, const RunOptions& o) {
   std::string note = p.preset + ", " + to_text(p);
   if (!o.preset.empty()) return note;
@@ -126,13 +101,7 @@ Result<Preprocess> choose_preprocess(const SessionInput& input, const RunOptions
   const auto wanted = picture_input(input.dtype, input.shape);
   if (!wanted)
     return Error{Reason::bad_input, "Input " + listed_inputs({input}) + " does not take a picture; give a .npy or .pb tensor."};
-  SPARKLE_TRY(p, preprocess_preset(!o.preset.empty() ? o.preset : guessed_preset(*wanted, input.dtype, o)));
-  apply_metadata(o, p);
-  p.channels_last = wanted->channels_last;
-  if (input.dtype == DType::u8) p.type = DType::u8;
-  if (wanted->channels == 1) p.color = Color::grey;
-  if (wanted->channels == 1 && p.preset == "imagenet") p.mean[0] = 0.449f, p.std[0] = 0.226f;  // means over the three colours
-  p.height = wanted->height, p.width = wanted->width;
+  SPARKLE_TRY(p, guess_preprocess(*wanted, input.dtype, o.outputs, o.metadata, o.preset));
   if (o.fit == "crop") p.fit = PictureFit::crop;
   if (o.fit == "stretch") p.fit = PictureFit::stretch;
   if (o.fit == "letterbox") p.fit = PictureFit::letterbox;
@@ -154,10 +123,8 @@ Result<Preprocess> choose_preprocess(const SessionInput& input, const RunOptions
     p.width = size.first, p.height = size.second;
   }
   if (shorter_side > 0 && p.width == 0) p.width = p.height = shorter_side;
-  // The share of 224 in 256 is the usual margin of ImageNet's networks; small pictures are used whole.
   const int target = std::min(p.width, p.height);
-  if (p.fit == PictureFit::crop)
-    p.shorter_side = shorter_side > 0 ? shorter_side : p.preset == "imagenet" && target >= 128 ? (target * 8 + 3) / 7 : 0;
+  if (p.fit == PictureFit::crop) p.shorter_side = shorter_side > 0 ? shorter_side : usual_shorter_side(p);
   if (p.shorter_side > 0 && p.shorter_side < target)
     return Error{Reason::bad_usage, "--size " + o.size + " is smaller than the crop of " + std::to_string(target) + "."};
   if (!o.scale.empty() && !parse_fraction(o.scale, p.scale)) return not_understood("--scale", o.scale, "1/255 or 0.5");

@@ -35,6 +35,16 @@ struct InferRequest {
 // bad_format, size_overflow, type_not_served, out_of_memory.
 Result<InferRequest> parse_infer(const ModelDescription& model, std::string_view body, std::optional<size_t> json_bytes);
 
+// A tensor as a client sent it: elements as they lie in memory, row by row.
+struct GivenTensor {
+  std::string name, datatype;
+  std::vector<int64_t> shape;
+  std::string_view bytes;
+};
+// The same for tensors that come without JSON, by the same rules and with the same errors; an empty list of outputs: all.
+Result<InferRequest> take_tensors(const ModelDescription& model, const std::vector<GivenTensor>& inputs,
+                                  const std::vector<std::string>& outputs);
+
 struct InferAnswer {
   std::string body;
   std::optional<size_t> json_bytes;  // where binary tensors follow

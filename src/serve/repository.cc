@@ -5,6 +5,8 @@
 
 #include "base/log.h"
 #include "base/printable.h"
+#include "onnx/metadata.h"
+#include "serve/page/picture_form.h"
 
 namespace sparkle::serve {
 namespace {
@@ -90,6 +92,10 @@ Result<std::shared_ptr<Model>> Repository::open(const Place& place, std::shared_
   if (options_.max_batch > 1 && !has_open_batch(*session))
     log(LogLevel::warning, "Requests of model " + quoted_name(place.name) +
                                " are not put together, as --max-batch asks for: its first axes are not open.");
+  const auto metadata = read_metadata(place.path);
+  if (const auto picture = picture_of(model->description, metadata))
+    model->form = picture_form(model->description, *picture, labels_of(metadata))
+                      .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   model->metrics = std::move(metrics);
   model->batcher = std::make_unique<Batcher>(place.name, std::move(session), options_, *model->metrics);
   return model;

@@ -20,6 +20,7 @@ struct Model {
   ModelDescription description;
   std::shared_ptr<ModelMetrics> metrics;  // those of its name and version, over all loads
   std::unique_ptr<Batcher> batcher;
+  std::string form;  // JSON for the page at /: how a picture becomes its input; empty: it takes none
 };
 
 class Repository {

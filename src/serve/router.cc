@@ -5,6 +5,7 @@
 
 #include "base/printable.h"
 #include "base/system/out_of_memory.h"
+#include "serve/request_record.h"
 
 namespace sparkle::serve {
 namespace {
@@ -69,14 +70,6 @@ Target target_of(const std::string& path) {
   return target;
 }
 
-// Takes as long whatever is wrong.
-bool same_text(const std::string& a, const std::string& b) {
-  unsigned differs = a.size() != b.size();
-  for (size_t i = 0; i < a.size(); ++i)
-    differs |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i % std::max<size_t>(1, b.size())]);
-  return differs == 0;
-}
-
 // Whether a call came by a name that can be no other machine's: a page whose name its owner has turned to this machine would
 // otherwise pass for one of the server's own.
 bool is_local_name(std::string host) {
@@ -90,34 +83,12 @@ Reply unknown_path(const Call& call) {
 
 }  // namespace
 
-int http_status(Failure failure) {
-  switch (failure) {
-    case Failure::invalid: return 400;
-    case Failure::unauthorised: return 401;
-    case Failure::forbidden: return 403;
-    case Failure::unknown: return 404;
-    case Failure::wrong_method: return 405;
-    case Failure::length_missing: return 411;
-    case Failure::too_large: return 413;
-    case Failure::encoding: return 415;
-    case Failure::queue_full: return 429;
-    case Failure::internal: return 500;
-    case Failure::unavailable: return 503;
-    case Failure::too_late: return 504;
-  }
-  return 500;
-}
-
 Reply refusal_reply(const Refusal& refusal) {
   Reply reply;
   reply.status = http_status(refusal.failure);
   reply.failure = refusal.failure;
   reply.body = print_error(refusal.message);
   return reply;
-}
-
-bool Router::shows_token(const Call& call) const {
-  return options_.token.empty() || same_text(call.authorization, "Bearer " + options_.token);
 }
 
 std::optional<Reply> Router::refuse_early(const Call& call, uint64_t body_bytes) const {
@@ -129,7 +100,7 @@ std::optional<Reply> Router::refuse_early(const Call& call, uint64_t body_bytes)
     return failed(Failure::forbidden,
                   "'" + printable(call.host) +
                       "' is no name of this machine alone; ask localhost, or start the server with --host or --token.");
-  if (target.kind != Target::Kind::live && target.kind != Target::Kind::ready && !shows_token(call))
+  if (target.kind != Target::Kind::live && target.kind != Target::Kind::ready && !service_.shows_token(call.authorization))
     return failed(Failure::unauthorised, "The request shows no token, or another one; send 'Authorization: Bearer TOKEN'.");
   if (target.kind == Target::Kind::none) return unknown_path(call);
   const bool gets = call.method == "GET" || call.method == "HEAD";
@@ -146,7 +117,7 @@ std::optional<Reply> Router::refuse_early(const Call& call, uint64_t body_bytes)
     return failed(Failure::too_large, "The request has " + std::to_string(body_bytes) + " bytes, more than the " +
                                           std::to_string(options_.most_bytes) + " that --max-request-bytes allows.");
   if (target.kind != Target::Kind::infer) return {};
-  const auto found = repository_.find(target.name, target.version);
+  const auto found = service_.repository().find(target.name, target.version);
   Reply reply;
   if (const auto* refusal = std::get_if<Refusal>(&found)) {
     reply = refusal_reply(*refusal);
@@ -165,20 +136,20 @@ Reply Router::answer(const Call& call, const std::string& body) const {
   using Kind = Target::Kind;
   switch (target.kind) {
     case Kind::page: {
-      Reply reply = json_reply(status_page(options_.version, repository_));
+      Reply reply = json_reply(status_page(service_.version(), service_.repository()));
       reply.type = "text/html; charset=utf-8";
       return reply;
     }
     case Kind::metrics: return answer_metrics(call);
-    case Kind::server: return json_reply(print_server(options_.version));
+    case Kind::server: return json_reply(print_server(service_.version()));
     case Kind::live: return empty_reply();
-    case Kind::ready: return stopping_ ? failed(Failure::unavailable, "The server is stopping.") : empty_reply();
+    case Kind::ready: return !service_.is_ready() ? failed(Failure::unavailable, "The server is stopping.") : empty_reply();
     case Kind::model: return about_model(target.name, target.version, target.what);
     case Kind::infer: return infer(call, target.name, target.version, body);
     case Kind::index: {
       const auto ready = parse_index(body);
       if (!ready.ok()) return failed(ready.error());
-      std::vector<IndexRow> rows = repository_.index();
+      std::vector<IndexRow> rows = service_.repository().index();
       if (*ready) std::erase_if(rows, [](const IndexRow& row) { return !row.ready; });
       return json_reply(print_index(rows));
     }
@@ -190,38 +161,35 @@ Reply Router::answer(const Call& call, const std::string& body) const {
 
 Reply Router::answer_metrics(const Call& call) const {
   if (call.path != "/metrics") return unknown_path(call);
-  if (!shows_token(call)) return failed(Failure::unauthorised, "The request shows no token, or another one.");
-  Reply reply = json_reply(print_metrics(repository_.metrics()));
+  if (!service_.shows_token(call.authorization))
+    return failed(Failure::unauthorised, "The request shows no token, or another one.");
+  Reply reply = json_reply(print_metrics(service_.repository().metrics()));
   reply.type = "text/plain; version=0.0.4; charset=utf-8";
   return reply;
 }
 
 Reply Router::about_model(const std::string& name, const std::string& version, const std::string& what) const {
-  const auto found = repository_.find(name, version);
-  if (const auto* refusal = std::get_if<Refusal>(&found)) return refusal_reply(*refusal);
+  const auto facts = service_.facts(name, version);
+  if (const auto* refusal = std::get_if<Refusal>(&facts)) return refusal_reply(*refusal);
   if (what == "ready") return empty_reply();
-  return json_reply(print_metadata(std::get<std::shared_ptr<Model>>(found)->description, repository_.versions(name)));
+  const auto& [description, versions] = std::get<ModelFacts>(facts);
+  return json_reply(print_metadata(description, versions));
 }
 
 Reply Router::control(const std::string& name, const std::string& what, const std::string& body) const {
   if (const Status read = parse_control(body); !read.ok()) return failed(read.error());
-  const auto refused = what == "load" ? repository_.load(name) : repository_.unload(name);
+  const auto refused = what == "load" ? service_.load(name) : service_.unload(name);
   return refused ? refusal_reply(*refused) : empty_reply();
 }
 
 Reply Router::infer(const Call& call, const std::string& name, const std::string& version, const std::string& body) const {
-  const auto begin = Clock::now();
-  const auto found = repository_.find(name, version);
+  const auto found = service_.repository().find(name, version);
   if (const auto* refusal = std::get_if<Refusal>(&found)) return refusal_reply(*refusal);
-  const Model& model = *std::get<std::shared_ptr<Model>>(found);
+  Inference one = service_.begin(std::get<std::shared_ptr<Model>>(found));
+  const ModelDescription& model = one.model().description;
   const auto reply_as = [&](Reply reply) {
-    reply.model = name, reply.version = model.description.version;
-    if (reply.failure) {
-      model.metrics->failure(*reply.failure);
-    } else {
-      ++model.metrics->answered;
-      model.metrics->latency.add(std::chrono::duration<double>(Clock::now() - begin).count());
-    }
+    reply.model = name, reply.version = model.version;
+    one.count(reply.failure);
     return reply;
   };
   std::optional<size_t> json_bytes;
@@ -234,14 +202,11 @@ Reply Router::infer(const Call& call, const std::string& name, const std::string
           failed(Failure::invalid, "Inference-Header-Content-Length is '" + printable(text, 40) + "', no number of bytes."));
     json_bytes = value;
   }
-  auto request = parse_infer(model.description, body, json_bytes);
+  auto request = parse_infer(model, body, json_bytes);
   if (!request.ok()) return reply_as(failed(request.error()));
-  auto deadline = Clock::time_point::max();
-  if (options_.timeout.count() > 0) deadline = begin + options_.timeout;
-  if (request->timeout_us > 0) deadline = std::min(deadline, begin + std::chrono::microseconds(request->timeout_us));
-  const Outcome outcome = model.batcher->run(std::move(request->inputs), deadline);
+  const Outcome outcome = one.run(*request);
   if (outcome.refused) return reply_as(refusal_reply(*outcome.refused));
-  auto answer = guard_memory("Writing the answer", [&] { return print_infer(model.description, *request, outcome.outputs); });
+  auto answer = guard_memory("Writing the answer", [&] { return print_infer(model, *request, outcome.outputs); });
   if (!answer.ok()) return reply_as(failed(answer.error()));
   Reply reply = json_reply(std::move(answer->body));
   reply.json_bytes = answer->json_bytes;

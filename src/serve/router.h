@@ -1,18 +1,14 @@
 // The endpoints of the protocol over HTTP, without a socket: a call becomes a reply.
 #pragma once
 
-#include <atomic>
 #include <optional>
 #include <string>
 
-#include "serve/repository.h"
+#include "serve/service.h"
 
 namespace sparkle::serve {
 
 struct RouterOptions {
-  std::string version;                       // of the program
-  std::string token;                         // that each call but health shows; empty: none
-  std::chrono::milliseconds timeout{0};      // of a request; 0: none
   uint64_t most_bytes = uint64_t{64} << 20;  // of a request's body
   bool local_names = false;                  // takes calls by names of this machine alone
 };
@@ -33,30 +29,25 @@ struct Reply {
   std::optional<Failure> failure;
 };
 
-int http_status(Failure failure);
 Reply refusal_reply(const Refusal& refusal);
 
 class Router {
  public:
-  Router(Repository& repository, RouterOptions options) : repository_(repository), options_(std::move(options)) {}
+  Router(ModelService& service, RouterOptions options) : service_(service), options_(options) {}
 
   // What is refused by its head alone, before its body is read.
   std::optional<Reply> refuse_early(const Call& call, uint64_t body_bytes) const;
   Reply answer(const Call& call, const std::string& body) const;
   // GET /metrics alone, for a port of its own.
   Reply answer_metrics(const Call& call) const;
-  // From here on it is not ready.
-  void stop() { stopping_ = true; }
 
  private:
-  bool shows_token(const Call& call) const;
   Reply infer(const Call& call, const std::string& name, const std::string& version, const std::string& body) const;
   Reply about_model(const std::string& name, const std::string& version, const std::string& what) const;
   Reply control(const std::string& name, const std::string& what, const std::string& body) const;
 
-  Repository& repository_;
+  ModelService& service_;
   const RouterOptions options_;
-  std::atomic<bool> stopping_{false};
 };
 
 // The page at /: models, their requests and latencies.

@@ -51,7 +51,8 @@ TEST_F(ServeRouter, AnswersWhatTheProtocolNames) {
   fs::create_directories(path("repository/empty/3"));
   Repository models({path("repository")}, open_file, {});
   ASSERT_TRUE(models.load_all().ok());
-  Router router(models, {"9.9", "", {}, 1 << 20, false});
+  ModelService service(models, {"9.9", "", {}});
+  Router router(service, {1 << 20, false});
   EXPECT_EQ(json::parse(ask(router, call("GET", "/v2")).body)["version"], "9.9");
   EXPECT_EQ(ask(router, call("GET", "/v2/health/live")).status, 200);
   EXPECT_EQ(ask(router, call("GET", "/v2/health/ready")).status, 200);
@@ -79,7 +80,7 @@ TEST_F(ServeRouter, AnswersWhatTheProtocolNames) {
             std::string::npos);
   EXPECT_NE(metrics.find("sparkle_request_seconds_bucket{model=\"versions\",version=\"2\",le=\"+Inf\"} 1\n"),
             std::string::npos);
-  router.stop();
+  service.stop();
   EXPECT_EQ(ask(router, call("GET", "/v2/health/ready")).status, 503);
   EXPECT_EQ(ask(router, call("GET", "/v2/health/live")).status, 200);
 }
@@ -88,7 +89,8 @@ TEST_F(ServeRouter, RefusesByTheHeadAlone) {
   save("m.onnx");
   Repository models({path("m.onnx")}, open_file, {});
   ASSERT_TRUE(models.load_all().ok());
-  const Router router(models, {"1", "secret", {}, 1000, false});
+  ModelService service(models, {"1", "secret", {}});
+  const Router router(service, {1000, false});
   const auto early = [&](Call c, uint64_t bytes = 0) {
     const auto reply = router.refuse_early(c, bytes);
     EXPECT_TRUE(!reply || json::parse(reply->body).size() == 1);
@@ -126,7 +128,8 @@ TEST_F(ServeRouter, NamesOfOtherMachinesAreRefused) {
   save("m.onnx");
   Repository models({path("m.onnx")}, open_file, {});
   ASSERT_TRUE(models.load_all().ok());
-  const Router router(models, {"1", "", {}, 1000, true});
+  ModelService service(models, {"1", "", {}});
+  const Router router(service, {1000, true});
   for (const char* host : {"", "localhost", "localhost:8000", "127.0.0.1:80", "[::1]", "[::1]:8000"}) {
     Call own = call("GET", "/v2");
     own.host = host;
@@ -145,7 +148,8 @@ TEST_F(ServeRouter, ModelsComeAndGo) {
   save("repository/a.onnx");
   Repository models({path("repository")}, open_file, {});
   ASSERT_TRUE(models.load_all().ok());
-  const Router router(models, {"1", "", {}, 1 << 20, false});
+  ModelService service(models, {"1", "", {}});
+  const Router router(service, {1 << 20, false});
   const auto control = [&](const std::string& name, const char* what, const std::string& body = "") {
     return ask(router, call("POST", "/v2/repository/models/" + name + "/" + what), body).status;
   };
@@ -192,7 +196,8 @@ TEST_F(ServeRouter, NamesAreEscapedOnThePageAndInMetrics) {
   save("<b>\"\\.onnx");
   Repository models({path("<b>\"\\.onnx")}, open_file, {});
   ASSERT_TRUE(models.load_all().ok());
-  const Router router(models, {"1", "", {}, 1 << 20, false});
+  ModelService service(models, {"1", "", {}});
+  const Router router(service, {1 << 20, false});
   EXPECT_EQ(ask(router, call("GET", "/")).body.find("<b>"), std::string::npos);
   EXPECT_NE(ask(router, call("GET", "/metrics")).body.find("{model=\"<b>\\\"\\\\\",version=\"1\"}"), std::string::npos);
 }

@@ -37,7 +37,7 @@ class CommandServe : public Command {
   // Starts it on a free port and reads from its standard output which.
   void start(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {SPARKLE_COMMAND, "serve"});
-    for (const char* more : {"--http-port", "0", "--threads", "2", "--log"}) arguments.emplace_back(more);
+    for (const char* more : {"--http-port", "0", "--grpc-port", "-1", "--threads", "2", "--log"}) arguments.emplace_back(more);
     if (std::find(arguments.begin(), arguments.end(), "--metrics-port") == arguments.end())
       arguments.insert(arguments.end(), {"--metrics-port", "0"});
     int out[2];
@@ -362,8 +362,10 @@ TEST_F(CommandServe, CommandLinesThatCannotBeAreSentences) {
   EXPECT_SAYS(refusal("serve rows.onnx --http-port 0 --max-request-bytes much"), "is not a size");
   EXPECT_SAYS(refusal("serve rows.onnx --http-port 70000"), "--http-port");
   start({"rows.onnx"});
-  EXPECT_SAYS(refusal("serve rows.onnx --metrics-port 0 --http-port " + std::to_string(port_)), "cannot be listened on");
-  EXPECT_SAYS(refusal("serve rows.onnx --metrics-port 0 --http-port 0 --host 192.0.2.1"), "cannot be listened on");
+  EXPECT_SAYS(refusal("serve rows.onnx --metrics-port 0 --grpc-port -1 --http-port " + std::to_string(port_)),
+              "cannot be listened on");
+  EXPECT_SAYS(refusal("serve rows.onnx --metrics-port 0 --grpc-port -1 --http-port 0 --host 192.0.2.1"),
+              "cannot be listened on");
   EXPECT_EQ(end(), 0);
 }
 

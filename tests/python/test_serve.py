@@ -1,53 +1,16 @@
 """`sparkle serve` as tritonclient[http] talks to it: health, metadata, inference, model control. Numbers come
 by way of JSON and of binary tensors alike."""
-import os
-import pathlib
-import re
-import shutil
-import signal
-import subprocess
-
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, save
+from onnx import TensorProto
+
+from serving import Server, needs_serve, relu_sum
 
 http = pytest.importorskip("tritonclient.http", reason="tritonclient[http] is not installed")
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = str(ROOT / "build" / "release")
-COMMAND = os.environ.get("SPARKLE_COMMAND") or shutil.which("sparkle", path=BUILD) or shutil.which("sparkle")
-
-
-def relu_sum(path, dtype=TensorProto.FLOAT):
-    """y = relu(a) + b over rows that are open."""
-    tensors = [helper.make_tensor_value_info(n, dtype, ["N", 3]) for n in ("a", "b", "y")]
-    nodes = [helper.make_node("Relu", ["a"], ["r"]), helper.make_node("Add", ["r", "b"], ["y"])]
-    model = helper.make_model(helper.make_graph(nodes, "g", tensors[:2], tensors[2:]),
-                              opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    save(model, path)
-
-
-class Server:
-    def __init__(self, *arguments):
-        self.process = subprocess.Popen([COMMAND, "serve", *map(str, arguments), "--http-port", "0", "--metrics-port", "0"],
-                                        stdout=subprocess.PIPE, text=True)
-        for line in self.process.stdout:
-            if found := re.match(r"http     http://(\S+)", line):
-                self.address = found[1]
-                return
-        raise RuntimeError(f"the server ended with status {self.process.wait()}")
-
-    def end(self):
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(60) == 0
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    if COMMAND is None:
-        pytest.skip("there is no build/release/sparkle and no sparkle in PATH")
-    if "no 'serve'" in subprocess.run([COMMAND, "serve", "x"], capture_output=True, text=True).stderr:
-        pytest.skip("this build has no 'serve'")
+    needs_serve()
     folder = tmp_path_factory.mktemp("repository")
     for version in (1, 2):
         (folder / "sum" / str(version)).mkdir(parents=True)

@@ -30,7 +30,8 @@ void name_and_port(int socket, decltype(::getpeername)* of, std::string& ip, int
 
 }  // namespace
 
-Connection::Connection(int socket, const ConnectionLimits& limits) : socket_(socket), limits_(limits) {}
+Connection::Connection(int socket, const ConnectionLimits& limits, std::unique_ptr<TlsChannel> tls)
+    : socket_(socket), limits_(limits), tls_(std::move(tls)) {}
 
 std::chrono::milliseconds Connection::time_for(uint64_t bytes) const {
   return limits_.transfer + std::chrono::milliseconds(bytes * 1000 / limits_.bytes_a_second);
@@ -46,24 +47,35 @@ bool Connection::wait(short events, Time::time_point until) const {
   }
 }
 
-bool Connection::fill() {
-  if (!wait(POLLIN, read_until_)) return false;
+size_t Connection::receive(char* to, size_t size) {
+  if (tls_) {
+    for (short wants = 0;;) {
+      if (const size_t got = tls_->read(to, size, wants); got > 0 || wants == 0) return got;
+      if (!wait(wants, read_until_)) return 0;
+    }
+  }
+  if (!wait(POLLIN, read_until_)) return 0;
   ssize_t got = 0;
-  do got = ::recv(socket_, buffer_.data(), buffer_.size(), 0);
+  do got = ::recv(socket_, to, size, 0);
   while (got < 0 && errno == EINTR);
-  begin_ = 0, end_ = got > 0 ? static_cast<size_t>(got) : 0;
-  return got > 0;
+  return got > 0 ? static_cast<size_t>(got) : 0;
+}
+
+bool Connection::fill() {
+  begin_ = 0, end_ = receive(buffer_.data(), buffer_.size());
+  return end_ > 0;
 }
 
 bool Connection::wait_for_request(int stop) {
   const auto until = Time::now() + limits_.idle;
+  const bool has_more = begin_ < end_ || (tls_ && tls_->has_more());
   for (;;) {
     pollfd both[] = {{stop, POLLIN, 0}, {socket_, POLLIN, 0}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Time::now()).count();
-    const int ready = ::poll(both, 2, begin_ < end_ ? 0 : static_cast<int>(std::max<int64_t>(left, 0)));
+    const int ready = ::poll(both, 2, has_more ? 0 : static_cast<int>(std::max<int64_t>(left, 0)));
     if (ready < 0 && errno == EINTR) continue;
     if (ready < 0 || both[0].revents != 0) return false;
-    if (ready == 0 && begin_ == end_) return false;
+    if (ready == 0 && !has_more) return false;
     break;
   }
   head_left_ = limits_.head_bytes, close_after = false;
@@ -98,12 +110,9 @@ bool Connection::read_body(std::string& to, uint64_t bytes) {
     // Large bodies go straight where they belong.
     const size_t had = to.size();
     to.resize(had + static_cast<size_t>(std::min<uint64_t>(bytes - had, kBodyStep)));
-    if (!wait(POLLIN, read_until_)) return false;
-    ssize_t got = 0;
-    do got = ::recv(socket_, to.data() + had, to.size() - had, 0);
-    while (got < 0 && errno == EINTR);
-    if (got <= 0) return false;
-    to.resize(had + static_cast<size_t>(got));
+    const size_t got = receive(to.data() + had, to.size() - had);
+    to.resize(had + got);
+    if (got == 0) return false;
   }
   return true;
 }
@@ -112,6 +121,13 @@ ssize_t Connection::write(const char* from, size_t size) {
   const auto until = Time::now() + time_for(size);
   size_t sent = 0;
   while (sent < size) {
+    if (tls_) {
+      short wants = 0;
+      const size_t some = tls_->write(from + sent, size - sent, wants);
+      sent += some;
+      if (some == 0 && (wants == 0 || !wait(wants, until))) return -1;
+      continue;
+    }
     if (!wait(POLLOUT, until)) return -1;
     const ssize_t some = ::send(socket_, from + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (some >= 0) sent += static_cast<size_t>(some);
@@ -121,6 +137,7 @@ ssize_t Connection::write(const char* from, size_t size) {
 }
 
 void Connection::close_gently() {
+  if (tls_) tls_->end();
   ::shutdown(socket_, SHUT_WR);
   if (!close_after) return;
   read_until_ = Time::now() + kGentleEnd;

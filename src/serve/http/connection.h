@@ -6,7 +6,10 @@
 
 #include <array>
 #include <chrono>
+#include <memory>
 #include <string>
+
+#include "serve/http/tls.h"
 
 namespace sparkle::serve {
 
@@ -20,7 +23,7 @@ struct ConnectionLimits {
 
 class Connection final : public httplib::Stream {
  public:
-  Connection(int socket, const ConnectionLimits& limits);
+  Connection(int socket, const ConnectionLimits& limits, std::unique_ptr<TlsChannel> tls = nullptr);
 
   // Waits for the first byte of a request; false where none comes, or once `stop` can be read.
   bool wait_for_request(int stop);
@@ -42,10 +45,13 @@ class Connection final : public httplib::Stream {
   using Time = std::chrono::steady_clock;
   bool wait(short events, Time::time_point until) const;
   bool fill();
+  // Some bytes by read_until_; 0 where none come.
+  size_t receive(char* to, size_t size);
   std::chrono::milliseconds time_for(uint64_t bytes) const;
 
   const int socket_;
   const ConnectionLimits& limits_;
+  const std::unique_ptr<TlsChannel> tls_;  // nothing: bytes are sent as they are
   std::array<char, 16384> buffer_;
   size_t begin_ = 0, end_ = 0;  // of what is in the buffer
   size_t head_left_ = 0;        // bytes that the head may still have

@@ -135,6 +135,10 @@ class HttpServer::Listener final : public httplib::Server {
   }
 
   Result<int> bind(const std::string& host, int port) {
+    if (!options_.certificate.empty()) {
+      SPARKLE_TRY(identity, TlsIdentity::open(options_.certificate, options_.key));
+      identity_ = std::move(identity);
+    }
     const int bound = port == 0 ? bind_to_any_port(host) : bind_to_port(host, port) ? port : -1;
     if (bound <= 0)
       return Error{Reason::bad_usage,
@@ -152,7 +156,10 @@ class HttpServer::Listener final : public httplib::Server {
 
  private:
   bool process_and_close_socket(socket_t socket) override {
-    Connection connection(static_cast<int>(socket), limits_);
+    if (one_too_many && identity_) {  // it would wait for a handshake to say so
+      ::close(static_cast<int>(socket));
+      return false;
+    }
     if (one_too_many) {
       const std::string body = print_error("The server has as many connections as it takes; come again later.");
       const std::string text =
@@ -162,6 +169,8 @@ class HttpServer::Listener final : public httplib::Server {
       ::close(static_cast<int>(socket));
       return false;
     }
+    Connection connection(static_cast<int>(socket), limits_,
+                          identity_ ? TlsChannel::open(*identity_, static_cast<int>(socket)) : nullptr);
     here = &connection;
     while (connection.wait_for_request(stop_pipe_[0])) {
       bool closed = false;
@@ -231,6 +240,7 @@ class HttpServer::Listener final : public httplib::Server {
 
   const HttpOptions options_;
   const ConnectionLimits limits_;
+  std::shared_ptr<TlsIdentity> identity_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> held_{0};  // bytes of bodies
   int stop_pipe_[2] = {-1, -1};

@@ -8,21 +8,13 @@
 #include <string>
 
 #include "base/result.h"
+#include "serve/request_record.h"
 #include "serve/router.h"
 
 namespace sparkle::serve {
 
-// One request, for the log.
-struct RequestRecord {
-  std::string client, method, path;
-  int status = 0;
-  uint64_t bytes_in = 0, bytes_out = 0;
-  double seconds = 0;
-  std::string model, version;
-  std::optional<Failure> failure;
-};
-
 struct HttpOptions {
+  std::string certificate, key;                     // PEM, for TLS; empty: nothing is encrypted
   int most_connections = 256;                       // one more is told to come again
   uint64_t most_bytes_at_once = uint64_t{1} << 30;  // of bodies, all requests together
   std::function<std::optional<Reply>(const Call&, uint64_t body_bytes)> refuse_early;
@@ -34,7 +26,7 @@ class HttpServer {
  public:
   explicit HttpServer(HttpOptions options);
   ~HttpServer();
-  // The port, which is any free one where 0 is asked for. Errors: bad_usage.
+  // The port, which is any free one where 0 is asked for. Errors: bad_usage, also for what the certificate lacks.
   Result<int> bind(const std::string& host, int port);
   // Answers until stop(); returns when all that was accepted is answered.
   void run();

@@ -1,4 +1,4 @@
-// One page of HTML without links or scripts; every name on it is escaped.
+// One page of HTML that asks no other server; every name on it is escaped. What it does in a browser is in try.js.
 #include <cmath>
 #include <cstdio>
 
@@ -9,13 +9,17 @@
 namespace sparkle::serve {
 namespace {
 
+constexpr const char* kScript =
+#include "page_try.inc"
+    ;
 constexpr const char* kHead = R"(<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="10"><title>sparkle serve</title>
+<html lang="en"><head><meta charset="utf-8"><title>sparkle serve</title>
 <style>
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
 body { max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8884; vertical-align: top; }
+#seen { max-width: 20rem; height: auto; display: block; margin: .5rem 0; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 </style></head><body>
 )";
@@ -37,6 +41,13 @@ std::string milliseconds(double seconds) {
   return text;
 }
 
+// JSON inside of a script: what would end that is written otherwise.
+std::string inside_script(const std::string& json) {
+  std::string text;
+  for (const char c : json) c == '<' ? text += "\\u003c" : text += c;
+  return text;
+}
+
 std::string cell(const std::string& html, bool number = false) {
   return (number ? "<td class=\"n\">" : "<td>") + html + "</td>";
 }
@@ -46,10 +57,12 @@ std::string cell(const std::string& html, bool number = false) {
 std::string status_page(const std::string& version, const Repository& repository) {
   std::string html = kHead;
   html += "<h1>sparkle serve " + escaped(version) +
-          "</h1>\n<table><tr><th>model</th><th>version</th><th>inputs</th><th>outputs</th>"
+          "</h1>\n<table id=\"models\"><tr><th>model</th><th>version</th><th>inputs</th><th>outputs</th>"
           "<th class=\"n\">answered</th><th class=\"n\">failed</th><th class=\"n\">waiting</th><th class=\"n\">mean, ms</th>"
           "<th class=\"n\">half below, ms</th><th class=\"n\">99 % below, ms</th></tr>\n";
+  std::string forms;
   for (const auto& model : repository.loaded()) {
+    if (!model->form.empty()) forms += (forms.empty() ? "" : ",\n") + inside_script(model->form);
     const ModelDescription& d = model->description;
     const auto counts = model->metrics->latency.counts();
     const double mean = counts.count > 0 ? counts.seconds / static_cast<double>(counts.count) : 0;
@@ -61,7 +74,12 @@ std::string status_page(const std::string& version, const Repository& repository
   }
   return html +
          "</table>\n<p>Counts for Prometheus: <code>/metrics</code>. Endpoints of the Open Inference Protocol: "
-         "<code>/v2</code>.</p></body></html>\n";
+         "<code>/v2</code>.</p>\n<section id=\"try\" hidden><h2>Try a picture</h2>\n"
+         "<p><select id=\"model\" aria-label=\"model\"></select> <input id=\"file\" type=\"file\" accept=\"image/*\" "
+         "aria-label=\"picture\"></p>\n<p>Preprocessing, guessed from the model: <span id=\"how\"></span></p>\n"
+         "<canvas id=\"seen\" width=\"0\" height=\"0\"></canvas>\n<div id=\"answer\"></div></section>\n"
+         "<script type=\"application/json\" id=\"forms\">[" +
+         forms + "]</script>\n<script>\n" + kScript + "</script></body></html>\n";
 }
 
 }  // namespace sparkle::serve

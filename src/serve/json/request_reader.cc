@@ -1,4 +1,4 @@
-#include "serve/request_reader.h"
+#include "serve/json/request_reader.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -6,7 +6,7 @@
 #include "base/printable.h"
 #include "base/system/out_of_memory.h"
 #include "serve/datatypes.h"
-#include "serve/json_value.h"
+#include "serve/json/json_value.h"
 
 namespace sparkle::serve {
 namespace {

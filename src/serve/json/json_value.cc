@@ -1,4 +1,4 @@
-#include "serve/json_value.h"
+#include "serve/json/json_value.h"
 
 #include <charconv>
 #include <cmath>

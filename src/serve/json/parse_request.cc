@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/system/out_of_memory.h"
-#include "serve/request_reader.h"
+#include "serve/json/request_reader.h"
 
 namespace sparkle::serve {
 namespace {
@@ -40,6 +40,31 @@ Result<std::vector<WantedOutput>> wanted_outputs(const ModelDescription& model, 
   return wanted;
 }
 
+// `bytes`: of each input, those of its binary tensor.
+Result<InferRequest> take(const ModelDescription& model, GivenRequest& read, const std::vector<std::string_view>& bytes) {
+  uint64_t budget = 0;
+  for (const std::string_view own : bytes) budget += own.size();
+  InferRequest request;
+  request.inputs.resize(model.inputs.size());
+  std::vector<bool> seen(model.inputs.size());
+  for (size_t i = 0; i < read.inputs.size(); ++i) {
+    GivenInput& given = read.inputs[i];
+    if (given.binary_bytes) {
+      SPARKLE_CHECK(make_tensor(model, given, budget));
+      SPARKLE_CHECK(take_binary(given, bytes[i]));
+    }
+    if (seen[given.index]) return invalid_request("Input " + in_quotes(given.name) + " is given twice.");
+    seen[given.index] = true;
+    request.inputs[given.index] = std::move(given.tensor);
+  }
+  for (size_t i = 0; i < seen.size(); ++i)
+    if (!seen[i]) return invalid_request("Input " + in_quotes(model.inputs[i].name) + " is missing.");
+  SPARKLE_TRY(wanted, wanted_outputs(model, read));
+  request.outputs = std::move(wanted);
+  request.id = std::move(read.id), request.timeout_us = read.timeout_us;
+  return request;
+}
+
 Result<InferRequest> parse(const ModelDescription& model, std::string_view body, std::optional<size_t> json_bytes) {
   if (json_bytes && *json_bytes > body.size())
     return invalid_request("The JSON should have " + std::to_string(*json_bytes) + " bytes, and the whole request has " +
@@ -66,26 +91,12 @@ Result<InferRequest> parse(const ModelDescription& model, std::string_view body,
   if (told != rest.size())
     return invalid_request("The request has " + std::to_string(rest.size()) + " bytes behind its JSON, its inputs take " +
                            std::to_string(told) + ".");
-  uint64_t budget = rest.size();
-  InferRequest request;
-  request.inputs.resize(model.inputs.size());
-  std::vector<bool> seen(model.inputs.size());
-  for (GivenInput& given : read.inputs) {
-    if (given.binary_bytes) {
-      SPARKLE_CHECK(make_tensor(model, given, budget));
-      SPARKLE_CHECK(take_binary(given, rest.substr(0, *given.binary_bytes)));
-      rest.remove_prefix(*given.binary_bytes);
-    }
-    if (seen[given.index]) return invalid_request("Input " + in_quotes(given.name) + " is given twice.");
-    seen[given.index] = true;
-    request.inputs[given.index] = std::move(given.tensor);
+  std::vector<std::string_view> bytes;
+  for (const GivenInput& given : read.inputs) {
+    bytes.push_back(rest.substr(0, given.binary_bytes.value_or(0)));
+    rest.remove_prefix(bytes.back().size());
   }
-  for (size_t i = 0; i < seen.size(); ++i)
-    if (!seen[i]) return invalid_request("Input " + in_quotes(model.inputs[i].name) + " is missing.");
-  SPARKLE_TRY(wanted, wanted_outputs(model, read));
-  request.outputs = std::move(wanted);
-  request.id = std::move(read.id), request.timeout_us = read.timeout_us;
-  return request;
+  return take(model, read, bytes);
 }
 
 // What a small request is about; no tree of it is ever deep or large.
@@ -104,6 +115,31 @@ Result<nlohmann::json> small_json(std::string_view body) {
 
 Result<InferRequest> parse_infer(const ModelDescription& model, std::string_view body, std::optional<size_t> json_bytes) {
   return guard_memory("Reading the request", [&] { return parse(model, body, json_bytes); });
+}
+
+Result<InferRequest> take_tensors(const ModelDescription& model, const std::vector<GivenTensor>& inputs,
+                                  const std::vector<std::string>& outputs) {
+  return guard_memory("Reading the request", [&]() -> Result<InferRequest> {
+    GivenRequest read;
+    std::vector<std::string_view> bytes;
+    for (const GivenTensor& tensor : inputs) {
+      for (const int64_t d : tensor.shape)
+        if (d < 0)
+          return invalid_request("The shape of input " + in_quotes(tensor.name) +
+                                 " has something else than natural numbers in it.");
+      GivenInput given;
+      given.name = tensor.name, given.datatype = tensor.datatype, given.shape = tensor.shape;
+      given.named = given.typed = given.shaped = true;
+      given.binary_bytes = tensor.bytes.size();
+      read.inputs.push_back(std::move(given));
+      bytes.push_back(tensor.bytes);
+    }
+    for (const std::string& name : outputs) {
+      read.outputs.emplace_back();
+      read.outputs.back().name = name, read.outputs.back().named = true;
+    }
+    return take(model, read, bytes);
+  });
 }
 
 Result<bool> parse_index(std::string_view body) {
