@@ -83,7 +83,7 @@ Result<Plan> plan_of_graph(Graph graph, const ExplainArguments& a, const Device&
   cpu.threads = a.common.threads;
   SPARKLE_TRY(host, describe_device(cpu));
   PlanOptions with_host = options;
-  with_host.host = &host;
+  with_host.host_device = &host;
   return make_plan(bound, device, with_host);
 }
 

@@ -328,9 +328,9 @@ SPARKLE_API sparkle_status sparkle_eval(sparkle_device* device, const char* expr
                                         const sparkle_tensor* tensors, size_t count, sparkle_value** result);
 
 /* -- memory of the device, asynchronous runs ------------------------------------------------------------------------------- */
-/* The calls are made for devices that work on their own. On a CPU the work is complete when sparkle_session_submit returns. Where
- * the CPU computes steps that a GPU has no kernel for (events "operator" of the session), submitting returns when the last of
- * them is computed, and what they read and make moves between host and device. */
+/* The calls are made for devices that work on their own. On a CPU the work is complete when sparkle_session_submit returns.
+ * Where the CPU computes steps that a GPU has no kernel for (events "operator" of the session), submitting returns when the
+ * last of them is computed, and what they read and make moves between host and device. */
 
 typedef struct sparkle_buffer sparkle_buffer;
 SPARKLE_API sparkle_status sparkle_buffer_allocate(sparkle_device* device, int64_t bytes, sparkle_buffer** buffer);

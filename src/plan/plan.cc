@@ -28,8 +28,7 @@ Stage stage_of(const Draft& draft, const DraftStep& step, const StageParams& par
 
 // Writes the chosen stages of one draft step into the plan. Plan tensors are draft values at first (same numbers), temporaries
 // follow.
-void append_steps(Plan& plan, const Draft& draft, const DraftStep& draft_step, const Choice& choice,
-                  PlanBuffers& buffers) {
+void append_steps(Plan& plan, const Draft& draft, const DraftStep& draft_step, const Choice& choice, PlanBuffers& buffers) {
   std::vector<int> operands = draft_step.inputs;
   operands.insert(operands.end(), draft_step.outputs.begin(), draft_step.outputs.end());
   for (const TensorDesc& desc : choice.plan.temporaries) {
@@ -78,7 +77,7 @@ std::optional<Choice> choice_of_host(const Draft& draft, const DraftStep& step, 
                                      const PlanOptions& options, Approximation approximation) {
   PlanOptions own = options;  // names of algorithms and variants, and measurements, are the device's
   own.algorithm.clear(), own.variant.clear(), own.tuning = nullptr;
-  auto choice = choice_on(*options.host, draft, step, own, approximation, std::numeric_limits<int64_t>::max());
+  auto choice = choice_on(*options.host_device, draft, step, own, approximation, std::numeric_limits<int64_t>::max());
   if (!choice.ok() || choice->without_kernel) return std::nullopt;
   choice->on_host = true;
   if (of_device.ok())
@@ -90,7 +89,7 @@ Result<Choice> choice_of(const Draft& draft, const DraftStep& step, const Device
                          Approximation approximation, int64_t most_packed = std::numeric_limits<int64_t>::max()) {
   auto choice = choice_on(device, draft, step, options, approximation, most_packed);
   const bool lacking = choice.ok() ? choice->without_kernel : choice.error().reason == Reason::no_kernel;
-  if (lacking && options.host)
+  if (lacking && options.host_device)
     if (auto of_host = choice_of_host(draft, step, choice, options, approximation)) return std::move(*of_host);
   if (!choice.ok()) return at_step(step, choice.take_error());
   return choice;
@@ -172,7 +171,7 @@ Status check_addressable(const Plan& plan, const std::vector<BufferLife>& lives)
 
 // The plan of a draft whose steps are done as chosen.
 Result<Plan> assembled(const Graph& graph, const Draft& draft, const std::vector<const DraftStep*>& steps,
-                       const std::vector<Choice>& choices, const Device& device, const Device* host) {
+                       const std::vector<Choice>& choices, const Device& device, const Device* host_device) {
   Plan plan;
   plan.model = graph.name;
   plan.device = device.name;
@@ -198,7 +197,7 @@ Result<Plan> assembled(const Graph& graph, const Draft& draft, const std::vector
   plan.calibrated &= has_all_kernels(plan);
   add_crossings(plan, buffers, device);
   if (std::any_of(choices.begin(), choices.end(), [](const Choice& c) { return c.on_host; }))
-    plan.host = host->name, plan.calibrated &= host->calibrated;
+    plan.host = host_device->name, plan.calibrated &= host_device->calibrated;
   SPARKLE_CHECK(check_addressable(plan, buffers.lives));
   assign_memory(plan, buffers);
   return plan;
@@ -218,7 +217,7 @@ Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions
     steps.push_back(chosen[i].block ? &*chosen[i].block : &draft.steps[i]);
     choices.push_back(std::move(chosen[i].choice));
   }
-  SPARKLE_TRY(plan, assembled(graph, draft, steps, choices, device, options.host));
+  SPARKLE_TRY(plan, assembled(graph, draft, steps, choices, device, options.host_device));
   if (options.memory_budget <= 0) return plan;
   const double fastest = plan.predicted_seconds();
   const auto again = [&](size_t step, int64_t most) {
@@ -227,7 +226,7 @@ Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions
   int64_t need = planned_bytes(plan, device);
   const std::vector<Choice> first = choices;
   while (need > options.memory_budget && save_memory(choices, need - options.memory_budget, device, again)) {
-    SPARKLE_TRY(smaller, assembled(graph, draft, steps, choices, device, options.host));
+    SPARKLE_TRY(smaller, assembled(graph, draft, steps, choices, device, options.host_device));
     plan = std::move(smaller);
     need = planned_bytes(plan, device);
   }

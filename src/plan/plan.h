@@ -79,8 +79,8 @@ struct Plan {
   int64_t arena_bytes = 0;
   std::string host;              // whose steps RunsOn::host are; empty: there are none
   int64_t host_arena_bytes = 0;  // in memory of the device's that the host sees
-  int budget_steps = 0;       // that take less memory than the fastest candidate would, for the memory budget
-  double budget_seconds = 0;  // predicted time that this loses
+  int budget_steps = 0;          // that take less memory than the fastest candidate would, for the memory budget
+  double budget_seconds = 0;     // predicted time that this loses
 
   int64_t constant_bytes() const;
   double predicted_seconds() const;
@@ -108,7 +108,7 @@ struct PlanSettings {
 
 struct PlanOptions : PlanSettings {
   const class TuningStore* tuning = nullptr;
-  const Device* host = nullptr;  // takes the steps that the device has no kernel for; nullptr: these stay without one
+  const Device* host_device = nullptr;  // takes the steps that the device has no kernel for; nullptr: these stay without one
 };
 
 // The plan of a bound, simplified graph on a device. Pure: no driver, no clock. Errors: operator_not_served and type_not_served

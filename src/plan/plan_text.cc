@@ -87,7 +87,8 @@ std::string to_text(const Plan& plan) {
   std::string text = "sparkle-plan 1\n";
   text += "model " + one_line(plan.model) + "\ndevice " + one_line(plan.device) + "\n";
   text += "calibrated " + std::string(plan.calibrated ? "1" : "0") + "\narena " + std::to_string(plan.arena_bytes) + "\n";
-  if (!plan.host.empty()) text += "host " + one_line(plan.host) + "\nhost_arena " + std::to_string(plan.host_arena_bytes) + "\n";
+  if (!plan.host.empty())
+    text += "host " + one_line(plan.host) + "\nhost_arena " + std::to_string(plan.host_arena_bytes) + "\n";
   const auto ids = [&](const char* key, const std::vector<int>& list) {
     text += key;
     for (int t : list) text += " " + std::to_string(t);

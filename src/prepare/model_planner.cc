@@ -156,7 +156,7 @@ Result<Plan> ModelPlanner::plan_now(const Graph& bound, const PlanSettings& sett
     SPARKLE_TRY(opened, options_.open_host(backend_));
     host_ = {opened, std::make_shared<ConstantStore>(*opened)};
   }
-  options.host = &host_.backend->device();
+  options.host_device = &host_.backend->device();
   return make_plan(bound, backend_->device(), options);
 }
 

@@ -25,9 +25,15 @@ class Crossings {
 
   void run() {
     std::vector<PlanStep> steps = std::exchange(plan_.steps, {});
+    std::vector<size_t> written(held_.size(), 0);  // by the last step that writes each buffer
+    for (size_t i = 0; i < steps.size(); ++i)
+      for (int t : steps[i].outputs) written[buffer_of(t)] = i;
     for (size_t begin = 0, end = 0; begin < steps.size(); begin = end) {
       const RunsOn side = steps[begin].runs_on;
       while (end < steps.size() && steps[end].runs_on == side) ++end;
+      // Outputs that the host has made go with what the device's steps need.
+      for (int t : plan_.outputs)
+        if (side == RunsOn::device && held(t).by_host && written[buffer_of(t)] < begin) bring(t, side);
       std::vector<PlanStep> own;
       for (size_t i = begin; i < end; ++i) own.push_back(taken(std::move(steps[i])));
       std::move(own.begin(), own.end(), std::back_inserter(plan_.steps));

@@ -36,7 +36,8 @@ FallbackEvent step_of_host(const Plan& plan, size_t at) {
   for (size_t i = at + 1; i < plan.steps.size() && plan.steps[i].algorithm == "upload"; ++i) add(i);
   const double seconds = step.cost.seconds + link;
   std::string sentence = "Step '" + step.name + "' (" + step.algorithm + ") has no kernel on " + plan.device + " and runs on " +
-                         plan.host + format(": predicted %.3f ms", seconds * 1e3);
+                         plan.host + (variant_of(step.schedule) == "plain" ? " by plain reference loops" : "") +
+                         format(": predicted %.3f ms", seconds * 1e3);
   if (bytes > 0) sentence += format(", of which %.3f ms bring %lld bytes over", link * 1e3, static_cast<long long>(bytes));
   return {"operator", plan.device, plan.host, Reason::no_kernel, seconds, step.name, sentence + "."};
 }

@@ -11,7 +11,6 @@
 #include "base/median.h"
 #include "base/record.h"
 #include "run/opening/open_cuda.h"
-#include "run/opening/open_host.h"
 
 namespace sparkle {
 namespace {

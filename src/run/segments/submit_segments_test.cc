@@ -31,6 +31,7 @@ const std::vector<Family> kProducts = {Family::gemm,   Family::depthwise, Family
 SessionOptions with_host(Fallback fallback = Fallback::allow) {
   SessionOptions options;
   options.fallback = fallback;
+  options.fusion = "none";  // blocks of layers round otherwise than the layers
   options.open_host = [](const std::shared_ptr<Backend>&) -> Result<std::shared_ptr<Backend>> { return host_of_tests(); };
   return options;
 }
