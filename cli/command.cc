@@ -290,8 +290,9 @@ Status check_required(const Plan& plan, const CommonOptions& o) {
         if (!wants_matrix_unit(step) || matrix) continue;
         how = "is computed by " + unit_of(step.schedule) + ", no matrix unit, on " + plan.device;
       } else {
-        if (device == wanted || device.starts_with(wanted + ":")) continue;
-        how = "runs on " + device;
+        const bool there = device == wanted || device.starts_with(wanted + ":");
+        if (there && step.runs_on != RunsOn::host) continue;
+        how = "runs on " + (there ? plan.host + ", since " + plan.device + " has no kernel for it" : device);
       }
       return Error{wanted.empty() ? Reason::unit_missing : Reason::device_unusable,
                    "Step '" + step.name + "' (" + step.algorithm + ") " + how + ", and --require " + required + " is not met."};

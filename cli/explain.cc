@@ -74,7 +74,17 @@ Result<Plan> plan_of_compiled(const CompiledModel& model, const Device& device, 
 
 Result<Plan> plan_of_graph(Graph graph, const ExplainArguments& a, const Device& device, const PlanOptions& options) {
   SPARKLE_TRY(bound, bound_graph(std::move(graph), a.shapes));
-  return make_plan(bound, device, options);
+  auto plan = make_plan(bound, device, options);
+  // Where the device is here, what it has no kernel for is the host's, as in a run. --levels is about the device alone.
+  const bool lacking = plan.ok() ? !has_all_kernels(*plan) : plan.error().reason == Reason::no_kernel;
+  const bool here = !names_description(a.common.device) && !is_known_device(a.common.device) && a.common.device != "reference";
+  if (!lacking || !here || a.levels || a.common.fallback == "forbid") return plan;
+  CommonOptions cpu;
+  cpu.threads = a.common.threads;
+  SPARKLE_TRY(host, describe_device(cpu));
+  PlanOptions with_host = options;
+  with_host.host_device = &host;
+  return make_plan(bound, device, with_host);
 }
 
 // What is planned: a model as it was read, or the convolution of --conv.
@@ -98,7 +108,7 @@ int explain_sources(const Plan& plan, const Device& device, const std::string& p
   std::string text;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& step = plan.steps[i];
-    if (!is_step_named(plan, step, part)) continue;
+    if (!is_step_named(plan, step, part) || step.runs_on != RunsOn::device) continue;
     uint32_t constants = 0;
     for (size_t o = 0; o < step.inputs.size() && o < 32; ++o) {
       const auto at = static_cast<size_t>(step.inputs[o]);

@@ -246,10 +246,12 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
     const double ms = median(steps[s]);
     sum += ms;
     const double gflops = ms > 0 ? step.footprint.nominal_flops / ms * 1e-6 : 0;
-    const RoofVerdict verdict = roofs.judge(step, ms * 1e-3);
+    // The roofs are the device's: nothing judges what the host does, or the link.
+    const bool on_device = step.runs_on == RunsOn::device;
+    const RoofVerdict verdict = on_device ? roofs.judge(step, ms * 1e-3) : RoofVerdict{};
     verdicts.push_back(verdict);
     if (above.empty()) above = verdict.error_text(step.name);
-    const double roof = ms > 0 ? 100 * roof_seconds(step, device) * 1e3 / ms : 0;
+    const double roof = ms > 0 && on_device ? 100 * roof_seconds(step, device) * 1e3 / ms : 0;
     if (!common.json)
       std::printf("%-36.36s %-11.11s %9.4f %9.4f %8.1f %7.1f %7.1f %-8s\n", printable(step.name).c_str(),
                   step.algorithm.c_str(), ms, step.cost.seconds * 1e3, gflops, roof, 100 * ms / total, step.cost.bound.c_str());
@@ -257,6 +259,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
                     {"problem", step.problem},
                     {"dtype", step.stage.inputs.empty() ? "" : std::string(name_of(step.stage.inputs[0].dtype))},
                     {"algorithm", step.algorithm},
+                    {"runs_on", name_of(step.runs_on)},
                     {"schedule", to_text(step.schedule)},
                     {"median_ms", ms},
                     {"predicted_ms", step.cost.seconds * 1e3},
@@ -264,7 +267,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
                     {"percent_of_roof", roof},
                     {"roofs", roof_json(verdict)},
                     {"bound", step.cost.bound},
-                    {"predicted_bytes", traffic_json(device, step.footprint.bytes)},
+                    {"predicted_bytes", traffic_json(device, on_device ? step.footprint.bytes : std::vector<double>())},
                     {"workspace_bytes", step.workspace_bytes}});
   }
   const nlohmann::json all{{"device", nlohmann::json::parse(device_to_json(device))},
@@ -298,7 +301,8 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
         format_bytes(session.peak_bytes(*report.plan)).c_str());
     profiling.print();
     std::vector<std::vector<double>> traffic;
-    for (const PlanStep& step : report.plan->steps) traffic.push_back(step.footprint.bytes);
+    for (const PlanStep& step : report.plan->steps)
+      if (step.runs_on == RunsOn::device) traffic.push_back(step.footprint.bytes);
     std::fputs((traffic_summary(device, traffic) + probes_summary(verdicts)).c_str(), stdout);
     std::printf("outputs checked before, in the last and after the timed runs: %s\n", check->text().c_str());
   }

@@ -169,10 +169,11 @@ typedef struct sparkle_session_options {
                              * range to neighbours; "exact": each output depends on its own window alone, at some speed */
   const char* fusion;       /* of several layers into one step: "inverted" wherever it can serve, "none"; NULL: by cost.
                              * Callers built without this field give the size that the structure had for them. */
-  const char* fallback;     /* Of what a device has no fast kernel for: "forbid": SPARKLE_NOT_SERVED naming the layer; "warn"
-                             * (also NULL): done, told as a warning and kept as an event; "allow": the same as a note, and a
-                             * session whose device is lost or full goes on with the CPU, once, and says so. Callers built
-                             * without this field give the size as before. */
+  const char* fallback;     /* Of what a device has no fast kernel for, or none at all (the CPU computes such a step between the
+                             * others): "forbid": SPARKLE_NOT_SERVED naming the layer; "warn" (also NULL): done, told as a
+                             * warning and kept as an event; "allow": the same as a note, and a session whose device is lost or
+                             * full goes on with the CPU, once, and says so. Callers built without this field give the size as
+                             * before. */
 } sparkle_session_options;
 
 typedef struct sparkle_session sparkle_session;
@@ -327,7 +328,9 @@ SPARKLE_API sparkle_status sparkle_eval(sparkle_device* device, const char* expr
                                         const sparkle_tensor* tensors, size_t count, sparkle_value** result);
 
 /* -- memory of the device, asynchronous runs ------------------------------------------------------------------------------- */
-/* The calls are made for devices that work on their own. On a CPU the work is complete when sparkle_session_submit returns. */
+/* The calls are made for devices that work on their own. On a CPU the work is complete when sparkle_session_submit returns.
+ * Where the CPU computes steps that a GPU has no kernel for (events "operator" of the session), submitting returns when the
+ * last of them is computed, and what they read and make moves between host and device. */
 
 typedef struct sparkle_buffer sparkle_buffer;
 SPARKLE_API sparkle_status sparkle_buffer_allocate(sparkle_device* device, int64_t bytes, sparkle_buffer** buffer);

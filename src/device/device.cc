@@ -31,6 +31,12 @@ double Device::pace(std::string_view family, std::string_view variant, std::stri
 
 bool Device::is_software() const { return architecture == "llvmpipe"; }
 
+double transfer_seconds(const Device& device, double bytes) {
+  constexpr double kBytesPerSecond = 12e9, kHandingOver = 30e-6;
+  const double rate = device.link_bytes_per_second > 0 ? device.link_bytes_per_second : kBytesPerSecond;
+  return bytes / rate + (device.link_seconds > 0 ? device.link_seconds : kHandingOver);
+}
+
 bool same_machine(const Device& a, const Device& b) {
   return a.kind == b.kind && a.name == b.name && a.vendor == b.vendor && a.architecture == b.architecture;
 }

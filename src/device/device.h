@@ -71,8 +71,11 @@ struct Device {
   int cores = 1;             // CPU cores or GPU compute units usable by this process
   double clock_hz = 0;
   double launch_seconds = 0;  // fixed cost of one launch; of a GPU: one more dispatch behind a barrier in a command buffer
-  bool by_roofs = false;      // plans ask what its hardware allows, and no kernels that there are
-  bool calibrated = false;    // rates were measured on this machine, not copied from a data sheet
+  // Transfers between the host's memory and the device's: their rate, and what each takes beside its bytes - handing it over
+  // and hearing of its end. 0: unknown, or there is no link.
+  double link_bytes_per_second = 0, link_seconds = 0;
+  bool by_roofs = false;    // plans ask what its hardware allows, and no kernels that there are
+  bool calibrated = false;  // rates were measured on this machine, not copied from a data sheet
   std::vector<MemoryLevel> memory;
   std::vector<MathUnit> units;
   std::vector<KernelPace> paces;
@@ -93,6 +96,9 @@ struct Device {
 
   friend bool operator==(const Device&, const Device&) = default;
 };
+
+// What a transfer of so many bytes between the host's memory and the device's takes; of an unknown link PCI Express 3 x16.
+double transfer_seconds(const Device& device, double bytes);
 
 // Whether two descriptions are of machines of one make, whatever their rates, cores in use and drivers are.
 bool same_machine(const Device& a, const Device& b);

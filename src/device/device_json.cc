@@ -79,6 +79,8 @@ void visit(V& v, Device& d) {
   v("thread_note", d.thread_note);
   v("clock_hz", d.clock_hz);
   v("launch_seconds", d.launch_seconds);
+  v("link_bytes_per_second", d.link_bytes_per_second);
+  v("link_seconds", d.link_seconds);
   v("by_roofs", d.by_roofs);
   v("calibrated", d.calibrated);
   v("memory", d.memory);

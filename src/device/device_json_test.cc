@@ -24,6 +24,7 @@ Device random_device(std::mt19937& random) {
   d.cores = integer(1, 500);
   d.clock_hz = real();
   d.launch_seconds = real();
+  d.link_bytes_per_second = real(), d.link_seconds = real();
   d.calibrated = integer(0, 1);
   d.limits.max_threads_per_group = d.kind == DeviceKind::cpu ? 0 : integer(1, 1024);
   d.limits.subgroup_size = integer(0, 64);

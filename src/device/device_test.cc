@@ -22,5 +22,14 @@ TEST(Devices, AreOneMachineByWhatTheyAreMadeAs) {
   EXPECT_FALSE(same_machine(here, other));
 }
 
+TEST(Devices, TransfersTakeTheLinksTime) {
+  Device device;
+  EXPECT_DOUBLE_EQ(transfer_seconds(device, 12e6), 1e-3 + 30e-6);
+  device.link_bytes_per_second = 50e9;
+  EXPECT_DOUBLE_EQ(transfer_seconds(device, 50e6), 1e-3 + 30e-6);
+  device.link_seconds = 10e-6;
+  EXPECT_DOUBLE_EQ(transfer_seconds(device, 0), 10e-6);
+}
+
 }  // namespace
 }  // namespace sparkle

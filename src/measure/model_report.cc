@@ -28,6 +28,8 @@ std::string reason_of(const PlanStep& step) {
   double chosen = step.cost.seconds;
   size_t costed = 0;
   bool tuned = false;
+  if (step.runs_on == RunsOn::link) return "what the host's steps cost beside";
+  if (step.runs_on == RunsOn::host) return "the device has no kernel for it";
   for (const Candidate& c : step.candidates) {
     if (!c.cost || c.reason == Reason::no_kernel) continue;
     ++costed, tuned |= c.reason == Reason::tuned_other;
@@ -54,7 +56,9 @@ ReportStep step_of(const PlanStep& step, double seconds, const Device& device) {
   if (const MathUnit* unit = device.unit(r.unit)) r.unit_kind = unit->kind;
   r.products = has_products(step.stage.family());
   r.seconds = seconds, r.predicted_seconds = step.cost.seconds;
-  const Cost roof = roof_of(step, device);
+  r.runs_on = step.runs_on;
+  // The roofs are the device's: what the host does and what goes over the link is told by its prediction.
+  const Cost roof = step.runs_on == RunsOn::device ? roof_of(step, device) : step.cost;
   r.roof_seconds = roof.seconds;
   r.bound = step.cost.bound == "launch" ? step.cost.bound : roof.bound;
   r.nominal_flops = step.footprint.nominal_flops, r.executed_flops = step.footprint.executed_flops;
@@ -144,7 +148,7 @@ Result<ModelReport> report_model(Session& session, const std::vector<HostTensor>
   SPARKLE_CHECK(check_wiped(session, inputs, check, kWipedToNumbers, "after it was timed"));
   if (check) report.check = check->text();
   report.model = plan->model, report.device = options.probe ? roofs.device() : backend->device();
-  report.probed = options.probe, report.clock_of_device = backend->keeps_time();
+  report.probed = options.probe, report.clock_of_device = backend->keeps_time() && plan->host.empty();
   report.seconds = times.whole_seconds, report.runs = times.runs;
   report.predicted_seconds = plan->predicted_seconds();
   report.weight_bytes = session.constant_bytes(), report.arena_bytes = plan->arena_bytes;
@@ -152,7 +156,7 @@ Result<ModelReport> report_model(Session& session, const std::vector<HostTensor>
   double matrix = 0;
   for (size_t i = 0; i < plan->steps.size() && i < times.steps.size(); ++i) {
     ReportStep step = step_of(plan->steps[i], times.steps[i], report.device);
-    if (options.probe) step.roofs = roofs.judge(plan->steps[i], times.steps[i]);
+    if (options.probe && step.runs_on == RunsOn::device) step.roofs = roofs.judge(plan->steps[i], times.steps[i]);
     if (report.above_roof.empty()) report.above_roof = step.roofs.error_text(step.name);
     if (step.products) {
       report.executed_flops += step.executed_flops;

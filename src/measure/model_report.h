@@ -14,6 +14,7 @@ struct ReportStep {
   std::vector<std::string> nodes;
   std::string algorithm, variant, schedule, unit, reason;
   std::string bound;  // what the roof is: "compute" or a memory level; "launch" where the plan predicts that no roof counts
+  RunsOn runs_on = RunsOn::device;
   UnitKind unit_kind = UnitKind::vector_fma;
   bool products = false;  // sums of products: what matrix units may do
   double seconds = 0, predicted_seconds = 0;

@@ -51,7 +51,19 @@ std::string what_of(const PlanStep& step) {
 
 namespace {
 
-bool is_layout_change(const PlanStep& step) { return step.stage.family() == Family::copy; }
+bool is_layout_change(const PlanStep& step) { return step.stage.family() == Family::copy && step.runs_on != RunsOn::link; }
+
+// What the host does of the plan, and what goes over the link for it.
+std::string host_note(const Plan& plan) {
+  size_t steps = 0, transfers = 0;
+  double host = 0, link = 0;
+  for (const PlanStep& step : plan.steps) {
+    if (step.runs_on == RunsOn::host) ++steps, host += step.cost.seconds;
+    if (step.runs_on == RunsOn::link) ++transfers, link += step.cost.seconds;
+  }
+  return format("%zu steps without a kernel here run on the host, %s: %.3f ms; %zu transfers for them: %.3f ms", steps,
+                plan.host.c_str(), host * 1e3, transfers, link * 1e3);
+}
 
 double nominal_rate(const PlanStep& step) {
   return step.cost.seconds > 0 ? step.footprint.nominal_flops / step.cost.seconds : 0;
@@ -59,9 +71,10 @@ double nominal_rate(const PlanStep& step) {
 
 std::string tiles_of(const PlanStep& step) {
   if (!has_kernel(step)) return std::string(code_of(Reason::no_kernel));
+  const std::string side = step.runs_on == RunsOn::host ? "host: " : "";
   const auto* g = get_if<GemmSchedule>(&step.schedule);
-  if (!g) return variant_of(step.schedule);
-  std::string text = g->variant + (g->order == GemmOrder::rows ? " rows" : " columns");
+  if (!g) return side + variant_of(step.schedule);
+  std::string text = side + g->variant + (g->order == GemmOrder::rows ? " rows" : " columns");
   if (g->kc > 0) text += " kc" + std::to_string(g->kc);
   return text;
 }
@@ -137,6 +150,7 @@ std::string explain(const Plan& plan, const Device& device, const ExplainOptions
   text += format("; arena %.1f MiB, constants %.1f MiB\n", static_cast<double>(plan.arena_bytes) / 1048576,
                  static_cast<double>(plan.constant_bytes()) / 1048576);
   if (plan.budget_steps > 0) text += budget_note(plan) + "\n";
+  if (!plan.host.empty()) text += host_note(plan) + "\n";
   text += "bound by:";
   for (const auto& [name, count] : bounds) text += " " + name + " " + std::to_string(count);
   if (device.by_roofs) text += "\nno kernels were planned: times are what the device's roofs allow in fp32";
@@ -160,12 +174,13 @@ std::string explain_json(const Plan& plan, const Device& device) {
       candidates.push_back(std::move(row));
     }
     json bytes = json::object();
-    for (size_t l = 0; l < device.memory.size() && l < step.footprint.bytes.size(); ++l)
+    for (size_t l = 0; step.runs_on == RunsOn::device && l < device.memory.size() && l < step.footprint.bytes.size(); ++l)
       bytes[device.memory[l].name] = step.footprint.bytes[l];
     steps.push_back({{"name", step.name},
                      {"nodes", step.nodes},
                      {"what", what_of(step)},
                      {"algorithm", step.algorithm},
+                     {"runs_on", name_of(step.runs_on)},
                      {"family", name_of(step.stage.family())},
                      {"problem", step.problem},
                      {"schedule", to_text(step.schedule)},
@@ -180,6 +195,7 @@ std::string explain_json(const Plan& plan, const Device& device) {
   }
   return json{{"model", plan.model},
               {"device", device.name},
+              {"host", plan.host},
               {"calibrated", plan.calibrated},
               {"arena_bytes", plan.arena_bytes},
               {"constant_bytes", plan.constant_bytes()},

@@ -8,6 +8,7 @@
 #include "plan/choose/blocks.h"
 #include "plan/memory/budget.h"
 #include "plan/choose/choose.h"
+#include "plan/memory/crossings.h"
 #include "plan/memory/memory.h"
 #include "plan/memory/copy_elimination.h"
 #include "plan/fuse/post_op_choice.h"
@@ -15,7 +16,8 @@
 namespace sparkle {
 namespace {
 
-constexpr std::array<std::string_view, 4> kPlaces = {"arena", "input", "output", "constant"};
+constexpr std::array<std::string_view, 5> kPlaces = {"arena", "input", "output", "constant", "host"};
+constexpr std::array<std::string_view, 3> kSides = {"device", "host", "link"};
 
 Stage stage_of(const Draft& draft, const DraftStep& step, const StageParams& params) {
   Stage stage{params, {}, {}};
@@ -26,16 +28,15 @@ Stage stage_of(const Draft& draft, const DraftStep& step, const StageParams& par
 
 // Writes the chosen stages of one draft step into the plan. Plan tensors are draft values at first (same numbers), temporaries
 // follow.
-void append_steps(Plan& plan, const Draft& draft, const DraftStep& draft_step, const Choice& choice,
-                  std::vector<int>& buffer_of_tensor, std::vector<BufferLife>& lives, std::vector<bool>& in_arena) {
+void append_steps(Plan& plan, const Draft& draft, const DraftStep& draft_step, const Choice& choice, PlanBuffers& buffers) {
   std::vector<int> operands = draft_step.inputs;
   operands.insert(operands.end(), draft_step.outputs.begin(), draft_step.outputs.end());
   for (const TensorDesc& desc : choice.plan.temporaries) {
     operands.push_back(static_cast<int>(plan.tensors.size()));
     plan.tensors.push_back({draft_step.name + "/temporary", desc, PlaceKind::arena, 0, 0});
-    buffer_of_tensor.push_back(static_cast<int>(lives.size()));
-    lives.push_back({extent(desc.shape, desc.layout) * size_of(desc.dtype), 1 << 30, -1, 0});
-    in_arena.push_back(true);
+    buffers.of_tensor.push_back(static_cast<int>(buffers.lives.size()));
+    buffers.lives.push_back({extent(desc.shape, desc.layout) * size_of(desc.dtype), 1 << 30, -1, 0});
+    buffers.kinds.push_back(PlaceKind::arena);
   }
   for (size_t i = 0; i < choice.plan.stages.size(); ++i) {
     const StageUse& use = choice.plan.stages[i];
@@ -44,6 +45,7 @@ void append_steps(Plan& plan, const Draft& draft, const DraftStep& draft_step, c
     if (choice.plan.stages.size() > 1) step.name += "/" + std::to_string(i);
     step.nodes = draft_step.nodes;
     step.algorithm = choice.algorithm;
+    if (choice.on_host) step.runs_on = RunsOn::host;
     if (const auto* problem = std::get_if<Problem>(&draft_step.work)) step.problem = to_text(*problem);
     step.stage = use.stage;
     step.schedule = choice.schedules[i];
@@ -63,11 +65,32 @@ Error at_step(const DraftStep& step, Error error) {
   return error;
 }
 
+Result<Choice> choice_on(const Device& device, const Draft& draft, const DraftStep& step, const PlanOptions& options,
+                         Approximation approximation, int64_t most_packed) {
+  const auto* problem = std::get_if<Problem>(&step.work);
+  return problem ? choose(draft.call_of(step, *problem), device, options, approximation, most_packed)
+                 : choose(stage_of(draft, step, std::get<StageParams>(step.work)), device, options);
+}
+
+// The host's choice for a step that the device has no kernel for; what the device would have taken stands behind it.
+std::optional<Choice> choice_of_host(const Draft& draft, const DraftStep& step, const Result<Choice>& of_device,
+                                     const PlanOptions& options, Approximation approximation) {
+  PlanOptions own = options;  // names of algorithms and variants, and measurements, are the device's
+  own.algorithm.clear(), own.variant.clear(), own.tuning = nullptr;
+  auto choice = choice_on(*options.host_device, draft, step, own, approximation, std::numeric_limits<int64_t>::max());
+  if (!choice.ok() || choice->without_kernel) return std::nullopt;
+  choice->on_host = true;
+  if (of_device.ok())
+    choice->candidates.insert(choice->candidates.end(), of_device->candidates.begin(), of_device->candidates.end());
+  return std::move(*choice);
+}
+
 Result<Choice> choice_of(const Draft& draft, const DraftStep& step, const Device& device, const PlanOptions& options,
                          Approximation approximation, int64_t most_packed = std::numeric_limits<int64_t>::max()) {
-  const auto* problem = std::get_if<Problem>(&step.work);
-  auto choice = problem ? choose(draft.call_of(step, *problem), device, options, approximation, most_packed)
-                        : choose(stage_of(draft, step, std::get<StageParams>(step.work)), device, options);
+  auto choice = choice_on(device, draft, step, options, approximation, most_packed);
+  const bool lacking = choice.ok() ? choice->without_kernel : choice.error().reason == Reason::no_kernel;
+  if (lacking && options.host_device)
+    if (auto of_host = choice_of_host(draft, step, choice, options, approximation)) return std::move(*of_host);
   if (!choice.ok()) return at_step(step, choice.take_error());
   return choice;
 }
@@ -101,36 +124,39 @@ Result<std::vector<ChosenStep>> fastest_steps(const Draft& draft, const Device& 
   return chosen;
 }
 
-// Lives of buffers from first to last touch, workspaces for their own step; then places.
-void assign_memory(Plan& plan, const std::vector<int>& buffer_of_tensor, std::vector<BufferLife> lives,
-                   const std::vector<bool>& in_arena) {
+// Lives of buffers from first to last touch, workspaces for their own step; then places in the arena of each side.
+void assign_memory(Plan& plan, PlanBuffers& buffers) {
+  std::vector<BufferLife>& lives = buffers.lives;
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     const auto touch = [&](int tensor) {
-      BufferLife& life = lives[static_cast<size_t>(buffer_of_tensor[static_cast<size_t>(tensor)])];
+      BufferLife& life = lives[static_cast<size_t>(buffers.of_tensor[static_cast<size_t>(tensor)])];
       life.first = std::min(life.first, static_cast<int>(s));
       life.last = std::max(life.last, static_cast<int>(s));
     };
     for (int t : plan.steps[s].inputs) touch(t);
     for (int t : plan.steps[s].outputs) touch(t);
   }
-  std::vector<BufferLife> arena;
-  std::vector<int> place(lives.size(), -1);
-  for (size_t b = 0; b < lives.size(); ++b)
-    if (in_arena[b] && lives[b].last >= 0) place[b] = static_cast<int>(arena.size()), arena.push_back(lives[b]);
-  std::vector<int> workspace(plan.steps.size(), -1);
-  for (size_t s = 0; s < plan.steps.size(); ++s)
-    if (plan.steps[s].workspace_bytes > 0) {
-      workspace[s] = static_cast<int>(arena.size());
-      arena.push_back({plan.steps[s].workspace_bytes, static_cast<int>(s), static_cast<int>(s), 0});
-    }
-  plan.arena_bytes = place_buffers(arena);
-  for (const BufferLife& life : arena)
-    for (int s = life.first; s <= life.last; ++s) plan.steps[static_cast<size_t>(s)].live_bytes += life.bytes;
-  for (size_t t = 0; t < plan.tensors.size(); ++t)
-    if (const int p = place[static_cast<size_t>(buffer_of_tensor[t])]; p >= 0)
-      plan.tensors[t].offset = arena[static_cast<size_t>(p)].offset;
-  for (size_t s = 0; s < plan.steps.size(); ++s)
-    if (workspace[s] >= 0) plan.steps[s].workspace_offset = arena[static_cast<size_t>(workspace[s])].offset;
+  for (const PlaceKind kind : {PlaceKind::arena, PlaceKind::host}) {
+    const bool host = kind == PlaceKind::host;
+    std::vector<BufferLife> arena;
+    std::vector<int> place(lives.size(), -1);
+    for (size_t b = 0; b < lives.size(); ++b)
+      if (buffers.kinds[b] == kind && lives[b].last >= 0) place[b] = static_cast<int>(arena.size()), arena.push_back(lives[b]);
+    std::vector<int> workspace(plan.steps.size(), -1);
+    for (size_t s = 0; s < plan.steps.size(); ++s)
+      if (plan.steps[s].workspace_bytes > 0 && (plan.steps[s].runs_on == RunsOn::host) == host) {
+        workspace[s] = static_cast<int>(arena.size());
+        arena.push_back({plan.steps[s].workspace_bytes, static_cast<int>(s), static_cast<int>(s), 0});
+      }
+    (host ? plan.host_arena_bytes : plan.arena_bytes) = place_buffers(arena);
+    for (const BufferLife& life : arena)
+      for (int s = life.first; s <= life.last; ++s) plan.steps[static_cast<size_t>(s)].live_bytes += life.bytes;
+    for (size_t t = 0; t < plan.tensors.size(); ++t)
+      if (const int p = place[static_cast<size_t>(buffers.of_tensor[t])]; p >= 0)
+        plan.tensors[t].offset = arena[static_cast<size_t>(p)].offset;
+    for (size_t s = 0; s < plan.steps.size(); ++s)
+      if (workspace[s] >= 0) plan.steps[s].workspace_offset = arena[static_cast<size_t>(workspace[s])].offset;
+  }
 }
 
 // Each tensor alone can be addressed; their sum is what places and totals are computed with.
@@ -145,7 +171,7 @@ Status check_addressable(const Plan& plan, const std::vector<BufferLife>& lives)
 
 // The plan of a draft whose steps are done as chosen.
 Result<Plan> assembled(const Graph& graph, const Draft& draft, const std::vector<const DraftStep*>& steps,
-                       const std::vector<Choice>& choices, const Device& device) {
+                       const std::vector<Choice>& choices, const Device& device, const Device* host_device) {
   Plan plan;
   plan.model = graph.name;
   plan.device = device.name;
@@ -156,23 +182,24 @@ Result<Plan> assembled(const Graph& graph, const Draft& draft, const std::vector
   plan.inputs = draft.inputs, plan.outputs = draft.outputs;
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     if (graph.tensor(graph.outputs[i]).open) plan.open.push_back(static_cast<int>(i));
-  std::vector<int> buffer_of_tensor;
-  std::vector<BufferLife> lives;
-  std::vector<bool> in_arena;
+  PlanBuffers buffers;
   for (const DraftValue& v : draft.values) {
     const DraftBuffer& buffer = draft.buffers[static_cast<size_t>(v.buffer)];
     plan.tensors.push_back({v.name, v.desc, buffer.kind, buffer.index, 0});
-    buffer_of_tensor.push_back(v.buffer);
+    buffers.of_tensor.push_back(v.buffer);
   }
   for (const DraftBuffer& buffer : draft.buffers) {
-    lives.push_back({buffer.elements * size_of(buffer.dtype), 1 << 30, -1, 0});
-    in_arena.push_back(buffer.kind == PlaceKind::arena);
+    buffers.lives.push_back({buffer.elements * size_of(buffer.dtype), 1 << 30, -1, 0});
+    buffers.kinds.push_back(buffer.kind);
   }
-  for (size_t i = 0; i < steps.size(); ++i) append_steps(plan, draft, *steps[i], choices[i], buffer_of_tensor, lives, in_arena);
+  for (size_t i = 0; i < steps.size(); ++i) append_steps(plan, draft, *steps[i], choices[i], buffers);
   // Where a kernel is still to be written the roofs give a bound, whatever was measured.
-  plan.calibrated &= std::all_of(plan.steps.begin(), plan.steps.end(), has_kernel);
-  SPARKLE_CHECK(check_addressable(plan, lives));
-  assign_memory(plan, buffer_of_tensor, std::move(lives), in_arena);
+  plan.calibrated &= has_all_kernels(plan);
+  add_crossings(plan, buffers, device);
+  if (std::any_of(choices.begin(), choices.end(), [](const Choice& c) { return c.on_host; }))
+    plan.host = host_device->name, plan.calibrated &= host_device->calibrated;
+  SPARKLE_CHECK(check_addressable(plan, buffers.lives));
+  assign_memory(plan, buffers);
   return plan;
 }
 
@@ -190,7 +217,7 @@ Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions
     steps.push_back(chosen[i].block ? &*chosen[i].block : &draft.steps[i]);
     choices.push_back(std::move(chosen[i].choice));
   }
-  SPARKLE_TRY(plan, assembled(graph, draft, steps, choices, device));
+  SPARKLE_TRY(plan, assembled(graph, draft, steps, choices, device, options.host_device));
   if (options.memory_budget <= 0) return plan;
   const double fastest = plan.predicted_seconds();
   const auto again = [&](size_t step, int64_t most) {
@@ -199,7 +226,7 @@ Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions
   int64_t need = planned_bytes(plan, device);
   const std::vector<Choice> first = choices;
   while (need > options.memory_budget && save_memory(choices, need - options.memory_budget, device, again)) {
-    SPARKLE_TRY(smaller, assembled(graph, draft, steps, choices, device));
+    SPARKLE_TRY(smaller, assembled(graph, draft, steps, choices, device, options.host_device));
     plan = std::move(smaller);
     need = planned_bytes(plan, device);
   }
@@ -218,6 +245,8 @@ bool parse_name(std::string_view text, PlaceKind& kind) {
     if (kPlaces[i] == text) return kind = static_cast<PlaceKind>(i), true;
   return false;
 }
+
+std::string_view name_of(RunsOn side) { return kSides[static_cast<size_t>(side)]; }
 
 int64_t Plan::constant_bytes() const {
   int64_t bytes = 0;

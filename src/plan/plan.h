@@ -11,8 +11,9 @@
 
 namespace sparkle {
 
-// What a tensor lives in: a part of the arena, one of the caller's inputs or outputs, or a constant.
-enum class PlaceKind : uint8_t { arena, input, output, constant };
+// What a tensor lives in: a part of the arena, one of the caller's inputs or outputs, a constant, or a part of the arena in the
+// host's memory.
+enum class PlaceKind : uint8_t { arena, input, output, constant, host };
 std::string_view name_of(PlaceKind kind);
 bool parse_name(std::string_view text, PlaceKind& kind);
 
@@ -21,8 +22,12 @@ struct PlanTensor {
   TensorDesc desc;   // layout offsets count from `offset`
   PlaceKind kind = PlaceKind::arena;
   int index = 0;       // which input, output or constant
-  int64_t offset = 0;  // bytes into the arena
+  int64_t offset = 0;  // bytes into its arena
 };
+
+// Who does a step: the plan's device, the host for what this has no kernel for, or the link between the two, a transfer.
+enum class RunsOn : uint8_t { device, host, link };
+std::string_view name_of(RunsOn side);
 
 // Predicted seconds and what binds: "compute", the name of a memory level, or "launch".
 struct Cost {
@@ -43,12 +48,13 @@ struct PlanStep {
   std::vector<std::string> nodes;  // all model nodes done by this step
   std::string algorithm;           // "gemm", "depthwise", ... ; the family's name where there is no choice
   std::string problem;             // canonical text for anchors, else empty
+  RunsOn runs_on = RunsOn::device;
   Stage stage;
   Schedule schedule;
   std::vector<int> inputs, outputs;  // plan tensors
-  int64_t workspace_offset = 0;      // in the arena
+  int64_t workspace_offset = 0;      // in the arena of its side
   int64_t workspace_bytes = 0;
-  int64_t live_bytes = 0;  // of the arena: tensors between their first and last touch, and the workspace
+  int64_t live_bytes = 0;  // of both arenas: tensors between their first and last touch, and the workspace
   Footprint footprint;
   Cost cost;
   std::vector<Candidate> candidates;
@@ -71,8 +77,10 @@ struct Plan {
   std::vector<int> inputs, outputs;  // plan tensors, in the model's order
   std::vector<int> open;             // which of the outputs end where their first column turns to -1: the data tells their rows
   int64_t arena_bytes = 0;
-  int budget_steps = 0;       // that take less memory than the fastest candidate would, for the memory budget
-  double budget_seconds = 0;  // predicted time that this loses
+  std::string host;              // whose steps RunsOn::host are; empty: there are none
+  int64_t host_arena_bytes = 0;  // in memory of the device's that the host sees
+  int budget_steps = 0;          // that take less memory than the fastest candidate would, for the memory budget
+  double budget_seconds = 0;     // predicted time that this loses
 
   int64_t constant_bytes() const;
   double predicted_seconds() const;
@@ -100,6 +108,7 @@ struct PlanSettings {
 
 struct PlanOptions : PlanSettings {
   const class TuningStore* tuning = nullptr;
+  const Device* host_device = nullptr;  // takes the steps that the device has no kernel for; nullptr: these stay without one
 };
 
 // The plan of a bound, simplified graph on a device. Pure: no driver, no clock. Errors: operator_not_served and type_not_served

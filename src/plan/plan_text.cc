@@ -87,6 +87,8 @@ std::string to_text(const Plan& plan) {
   std::string text = "sparkle-plan 1\n";
   text += "model " + one_line(plan.model) + "\ndevice " + one_line(plan.device) + "\n";
   text += "calibrated " + std::string(plan.calibrated ? "1" : "0") + "\narena " + std::to_string(plan.arena_bytes) + "\n";
+  if (!plan.host.empty())
+    text += "host " + one_line(plan.host) + "\nhost_arena " + std::to_string(plan.host_arena_bytes) + "\n";
   const auto ids = [&](const char* key, const std::vector<int>& list) {
     text += key;
     for (int t : list) text += " " + std::to_string(t);
@@ -122,6 +124,7 @@ std::string to_text(const Plan& plan) {
                   six_digits(s.cost.seconds * 1e6),
                   one_word(s.cost.bound)};
     text += "step " + to_text(line) + " name=" + one_line(s.name) + "\n";
+    if (s.runs_on != RunsOn::device) text += "  on " + std::string(name_of(s.runs_on)) + "\n";
     text += "  params " + to_text(s.stage.params) + "\n";
     text += "  schedule " + to_text(s.schedule) + "\n";
     if (!s.problem.empty()) text += "  problem " + s.problem + "\n";

@@ -17,6 +17,7 @@ struct ConstantUse {
   size_t constant = 0;
   const Kernel* kernel = nullptr;
   int input = 0;
+  RunsOn side = RunsOn::device;  // of the kernel
 };
 
 // Memory of constants as they came from the model or from planning, by address: how many bytes lie there.

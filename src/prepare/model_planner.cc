@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "plan/choose/choose.h"
 #include "plan/memory/budget.h"
 #include "plan/choose/forced.h"
 #include "prepare/compiled_file.h"
@@ -25,9 +26,10 @@ const PlanTensor* constant_operand(const Plan& plan, const PlanStep& step, size_
   return t.kind == PlaceKind::constant ? &t : nullptr;
 }
 
-std::vector<KernelRequest> requests_of(const Plan& plan) {
+std::vector<KernelRequest> requests_of(const Plan& plan, RunsOn side) {
   std::vector<KernelRequest> requests;
   for (const PlanStep& step : plan.steps) {
+    if (step.runs_on != side) continue;
     KernelRequest request{&step.stage, &step.schedule, 0, step.name};
     for (size_t i = 0; i < step.inputs.size() && i < 32; ++i)
       if (constant_operand(plan, step, i)) request.constants |= 1u << i;
@@ -36,12 +38,29 @@ std::vector<KernelRequest> requests_of(const Plan& plan) {
   return requests;
 }
 
+// Of all steps in their order, each side's by its backend.
+Result<Kernels> kernels_of(const Plan& plan, Backend& backend, Backend* host) {
+  SPARKLE_TRY(own, make_kernels(backend, requests_of(plan, RunsOn::device)));
+  Kernels of_host;
+  if (!plan.host.empty()) {
+    SPARKLE_TRY(made, make_kernels(*host, requests_of(plan, RunsOn::host)));
+    of_host = std::move(made);
+  }
+  Kernels all;
+  size_t next = 0, next_of_host = 0;
+  for (const PlanStep& step : plan.steps)
+    all.push_back(step.runs_on == RunsOn::device ? std::move(own[next++])
+                  : step.runs_on == RunsOn::host ? std::move(of_host[next_of_host++])
+                                                 : nullptr);
+  return all;
+}
+
 std::vector<ConstantUse> uses_of(const Plan& plan, const Kernels& kernels) {
   std::vector<ConstantUse> uses;
   for (size_t s = 0; s < plan.steps.size(); ++s)
     for (size_t i = 0; i < plan.steps[s].inputs.size(); ++i)
       if (const PlanTensor* t = constant_operand(plan, plan.steps[s], i))
-        uses.push_back({static_cast<size_t>(t->index), kernels[s].get(), static_cast<int>(i)});
+        uses.push_back({static_cast<size_t>(t->index), kernels[s].get(), static_cast<int>(i), plan.steps[s].runs_on});
   return uses;
 }
 
@@ -67,10 +86,15 @@ int64_t peak(const Plan& plan, int64_t arena_bytes, const ConstantMemory& memory
 
 }  // namespace
 
-int64_t peak_bytes(const Plan& plan, const ConstantMemory& memory) { return peak(plan, plan.arena_bytes, memory); }
+int64_t peak_bytes(const Plan& plan, const ConstantMemory& memory) {
+  return peak(plan, plan.arena_bytes + plan.host_arena_bytes, memory);
+}
 
 int64_t peak_bytes(const PlannedModel& planned, const ConstantMemory& memory) {
-  return peak(planned.plan, arena_with_workspaces(planned.plan, planned.kernels), memory);
+  return peak(planned.plan,
+              arena_with_workspaces(planned.plan, planned.kernels, RunsOn::device) +
+                  arena_with_workspaces(planned.plan, planned.kernels, RunsOn::host),
+              memory);
 }
 
 ModelPlanner::ModelPlanner(std::shared_ptr<Backend> backend, const SessionOptions& options)
@@ -122,14 +146,27 @@ Result<Graph> ModelPlanner::bound_for(const std::vector<HostTensor>& inputs) con
   return bound_graph(graph_, bindings);
 }
 
-Status ModelPlanner::plan_bound(PlannedModel& planned) const {
-  const PlanOptions options{planned.settings, options_.tuning.get()};
+// Where the device lacks kernels, with the host for their steps. A file holds what the device does alone.
+Result<Plan> ModelPlanner::plan_now(const Graph& bound, const PlanSettings& settings, WeightsIn where) const {
+  PlanOptions options{settings, options_.tuning.get()};
+  auto plan = make_plan(bound, backend_->device(), options);
+  const bool lacking = plan.ok() ? !has_all_kernels(*plan) : plan.error().reason == Reason::no_kernel;
+  if (!lacking || where == WeightsIn::file || !options_.open_host || options_.fallback == Fallback::forbid) return plan;
+  if (!host_.backend) {
+    SPARKLE_TRY(opened, options_.open_host(backend_));
+    host_ = {opened, std::make_shared<ConstantStore>(*opened)};
+  }
+  options.host_device = &host_.backend->device();
+  return make_plan(bound, backend_->device(), options);
+}
+
+Status ModelPlanner::plan_bound(PlannedModel& planned, WeightsIn where) const {
   const auto make = [&]() -> Result<Plan> {
     if (compiled_) return compiled_->plan();
-    return make_plan(planned.bound, backend_->device(), options);
+    return plan_now(planned.bound, planned.settings, where);
   };
   const auto use = [&](const Plan& plan) -> Status {
-    SPARKLE_TRY(kernels, make_kernels(*backend_, requests_of(plan)));
+    SPARKLE_TRY(kernels, kernels_of(plan, *backend_, host_.backend.get()));
     planned.kernels = std::move(kernels);
     return ok();
   };
@@ -150,7 +187,7 @@ Result<ConstantMemory> ModelPlanner::memory_of(const PlannedModel& planned, Weig
     const int64_t bytes = compiled_ ? compiled_->weight_bytes() : file_bytes(planned);
     return ConstantMemory{bytes, bytes};
   }
-  return constants_->foresee(planned.plan.constants, planned.uses, originals_of(planned), lets_weights_go());
+  return foreseen(planned.plan.constants, planned.uses, originals_of(planned), lets_weights_go());
 }
 
 // The planner foresees the memory of a run; what packing takes on the way - the model's constants beside packed ones - only the
@@ -166,7 +203,7 @@ Result<PlannedModel> ModelPlanner::plan(const std::vector<HostTensor>& inputs, W
   const int64_t budget = options_.memory_budget;
   std::optional<Error> over;
   for (int i = 0; i < kMostPlans; ++i) {
-    if (Status made = plan_bound(planned); !made.ok()) return over ? *over : made.take_error();
+    if (Status made = plan_bound(planned, where); !made.ok()) return over ? *over : made.take_error();
     const int64_t foreseen = planned_bytes(planned.plan, backend_->device());
     SPARKLE_TRY(memory, memory_of(planned, where));
     const int64_t need = peak_bytes(planned, memory);

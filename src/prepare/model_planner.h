@@ -24,7 +24,7 @@ using GraphSource = std::function<Result<Graph>()>;
 struct PlannedModel {
   Plan plan;                      // its steps have the workspace that the planner foresaw
   Graph bound;                    // what the plan was made of; empty for a compiled model
-  Kernels kernels;                // one per step
+  Kernels kernels;                // one per step; none for transfers
   std::vector<ConstantUse> uses;  // of the plan's constants, in the order of steps and of their inputs
   PlanSettings settings;          // what the plan was made by in the end: the budget may be a smaller one
 };
@@ -61,10 +61,17 @@ class ModelPlanner {
   // Gives up packed constants that no prepared plan uses any more.
   void collect();
 
+  // What runs the host's steps beside the backend. Opened for the first plan that has such steps.
+  struct HostSide {
+    std::shared_ptr<Backend> backend;
+    std::shared_ptr<ConstantStore> constants;
+  };
+
   // Goes on with another backend; nothing packed stays. What it gives up comes back, to be destroyed where no lock is held, the
   // backend last. Errors leave the planner as it was: those of Session::move_to.
   struct Past {
     std::shared_ptr<Backend> backend;
+    HostSide host;
     std::shared_ptr<ConstantStore> constants;
   };
   Result<Past> move_to(std::shared_ptr<Backend> backend);
@@ -72,7 +79,10 @@ class ModelPlanner {
  private:
   ModelPlanner(std::shared_ptr<Backend> backend, const SessionOptions& options);
   Result<Graph> bound_for(const std::vector<HostTensor>& inputs) const;
-  Status plan_bound(PlannedModel& planned) const;
+  Result<Plan> plan_now(const Graph& bound, const PlanSettings& settings, WeightsIn where) const;
+  Status plan_bound(PlannedModel& planned, WeightsIn where) const;
+  Result<ConstantMemory> foreseen(std::span<const PlanConstant> constants, std::span<const ConstantUse> uses,
+                                  const Originals& originals, bool release) const;
   Result<ConstantMemory> memory_of(const PlannedModel& planned, WeightsIn where) const;
   Originals originals_of(const PlannedModel& planned) const;
   bool lets_weights_go() const;
@@ -86,6 +96,7 @@ class ModelPlanner {
   bool let_go_ = false;                            // the graph and its weights
   std::shared_ptr<const CompiledModel> compiled_;  // instead of the graph
   std::shared_ptr<Backend> backend_;
+  mutable HostSide host_;  // empty until a plan needs it
   SessionOptions options_;
   std::vector<SessionInput> inputs_, outputs_;
   bool fixed_ = false;          // all input shapes are: there will be one plan

@@ -13,8 +13,9 @@ Result<std::shared_ptr<PreparedPlan>> ModelPlanner::prepare(const std::vector<Ho
   SPARKLE_TRY(planned, plan(inputs, WeightsIn::memory));
   auto prepared = std::make_shared<PreparedPlan>();
   fit_workspaces(planned.plan, planned.kernels);
-  SPARKLE_TRY(program, record(planned.plan, planned.kernels, *backend_));
-  prepared->program = std::move(program);
+  if (!planned.plan.host.empty()) prepared->host = host_.backend;
+  SPARKLE_TRY(segments, record(planned.plan, planned.kernels, *backend_, prepared->host.get()));
+  prepared->segments = std::move(segments);
   prepared->kernels = std::move(planned.kernels);
   prepared->plan = std::make_shared<Plan>(std::move(planned.plan));
   if (compiled_) {
@@ -53,6 +54,19 @@ Originals ModelPlanner::originals_of(const PlannedModel& planned) const {
   return originals;
 }
 
+// What the device's kernels read, and what the host's do: an original that both read counts twice, since each has its copy.
+Result<ConstantMemory> ModelPlanner::foreseen(std::span<const PlanConstant> constants, std::span<const ConstantUse> uses,
+                                              const Originals& originals, bool release) const {
+  std::vector<ConstantUse> own, of_host;
+  for (const ConstantUse& use : uses) (use.side == RunsOn::host ? of_host : own).push_back(use);
+  SPARKLE_TRY(memory, constants_->foresee(constants, own, originals, release));
+  if (of_host.empty()) return memory;
+  Originals read_by_host;
+  for (const ConstantUse& use : of_host) add_original(read_by_host, constants[use.constant].value);
+  SPARKLE_TRY(more, host_.constants->foresee(constants, of_host, read_by_host, release));
+  return ConstantMemory{memory.resident + more.resident, memory.peak + more.peak};
+}
+
 // Where all shapes are fixed this plan is the only one there will be: the model's own copy of a constant goes as soon as its
 // packed form exists. Else it stays, since another plan may want it packed in another way - and where a device may be lost that
 // alone has the packed form, unless the model can be read again.
@@ -65,7 +79,7 @@ Status ModelPlanner::pack(PreparedPlan& prepared, PlannedModel planned) {
   planned.plan.constants = prepared.plan->constants;
   const bool let_go = lets_weights_go();
   // Every size is known now, and fits the budget: plan() has seen to that.
-  SPARKLE_TRY(memory, constants_->foresee(planned.plan.constants, planned.uses, originals_of(planned), let_go));
+  SPARKLE_TRY(memory, foreseen(planned.plan.constants, planned.uses, originals_of(planned), let_go));
   planned.bound = {}, planned.plan = {};
   bound_.reset();
   if (let_go) {
@@ -77,7 +91,7 @@ Status ModelPlanner::pack(PreparedPlan& prepared, PlannedModel planned) {
     return packed;
   }
   broken_.reset();
-  prepared.keeps = constants_;
+  prepared.keeps = std::make_shared<std::pair<std::shared_ptr<ConstantStore>, HostSide>>(constants_, host_);
   constant_memory_.resident = memory.resident;
   constant_memory_.peak = std::max(constant_memory_.peak, memory.peak);
   return ok();
@@ -93,18 +107,23 @@ Status ModelPlanner::pack_all(PreparedPlan& prepared, std::span<const ConstantUs
   }
   for (const ConstantUse& use : uses) {
     PlanConstant& constant = plan.constants[use.constant];
-    SPARKLE_TRY(buffer, constants_->get(constant, *use.kernel, use.input));
+    const bool on_host = use.side == RunsOn::host;
+    SPARKLE_TRY(buffer, (on_host ? *host_.constants : *constants_).get(constant, *use.kernel, use.input));
     if (of_model.count(constant.value.bytes.get()) == 0)
       prepared.own_constant_bytes += constant.value.size_bytes() + buffer->bytes();
-    prepared.constants.push_back(std::move(buffer));
+    (on_host ? prepared.host_constants : prepared.constants).push_back(std::move(buffer));
     if (!let_go_ || --left[use.constant] > 0) continue;
     constants_->release(constant);
+    if (host_.constants) host_.constants->release(constant);
     constant.value.bytes.reset();
   }
   return ok();
 }
 
-void ModelPlanner::collect() { constant_memory_.resident -= constants_->collect(); }
+void ModelPlanner::collect() {
+  constant_memory_.resident -= constants_->collect();
+  if (host_.constants) constant_memory_.resident -= host_.constants->collect();
+}
 
 Result<Graph> ModelPlanner::graph_again() const {
   if (!again_)
@@ -121,7 +140,7 @@ Result<Graph> ModelPlanner::graph_again() const {
 }
 
 Result<ModelPlanner::Past> ModelPlanner::move_to(std::shared_ptr<Backend> backend) {
-  Past past{std::move(backend), nullptr};
+  Past past{std::move(backend), {}, nullptr};
   past.constants = std::make_shared<ConstantStore>(*past.backend);
   if (compiled_) {
     SPARKLE_CHECK(compiled_->check_device(past.backend->device()));
@@ -131,6 +150,7 @@ Result<ModelPlanner::Past> ModelPlanner::move_to(std::shared_ptr<Backend> backen
     let_go_ = false;
   }
   if (options_.tuning && options_.tuning->header() != TuningStore::header_for(past.backend->device())) options_.tuning.reset();
+  past.host = std::exchange(host_, {});
   constants_.swap(past.constants);
   backend_.swap(past.backend);
   constant_memory_ = {};

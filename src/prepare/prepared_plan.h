@@ -45,19 +45,33 @@ class CacheBytes {
 
 // Kernels that need more scratch memory than the plan foresaw (weights packed at run time) get it behind the arena.
 void fit_workspaces(Plan& plan, const Kernels& kernels);
-// The arena's bytes after that.
-int64_t arena_with_workspaces(const Plan& plan, const Kernels& kernels);
+// The bytes of that side's arena after that.
+int64_t arena_with_workspaces(const Plan& plan, const Kernels& kernels, RunsOn side);
 
-// The plan's steps as one program. Its slots: the arena, inputs, outputs, then constants in the order of steps and of their
-// inputs, one slot per use.
-Result<std::unique_ptr<Program>> record(const Plan& plan, const Kernels& kernels, Backend& backend);
+// Consecutive steps of one side: a program of its backend, or transfers without one.
+struct Segment {
+  RunsOn side = RunsOn::device;
+  size_t first = 0, count = 0;  // steps of the plan
+  std::unique_ptr<Program> program;
+};
+
+// The plan's steps, one segment where the device does all of them. Slots of the device's programs: its arena, inputs, outputs,
+// then its constants in the order of steps and of their inputs, one slot per use; of the host's: its arena, then its constants
+// likewise. `host`: nullptr where the plan has no steps for it.
+Result<std::vector<Segment>> record(const Plan& plan, const Kernels& kernels, Backend& backend, Backend* host);
+
+// The memory of one run: `host` is the device's too, so that transfers go straight there; none where the plan needs none.
+struct RunArenas {
+  std::shared_ptr<Buffer> device, host;
+};
 
 class PreparedPlan {
  public:
+  std::shared_ptr<Backend> host;  // what the host's steps run on; nullptr: there are none
   std::shared_ptr<Plan> plan;
-  Kernels kernels;
-  std::unique_ptr<Program> program;
-  std::vector<std::shared_ptr<Buffer>> constants;
+  Kernels kernels;  // none for transfers
+  std::vector<Segment> segments;
+  std::vector<std::shared_ptr<Buffer>> constants, host_constants;
   std::shared_ptr<const void> keeps;  // whose memory constants may lie in
   int64_t own_constant_bytes = 0;     // constants that no other plan shares: what shapes and values of this one folded to
 
@@ -66,18 +80,18 @@ class PreparedPlan {
   // It leaves the cache; runs that still hold it end as they were.
   void leave();
 
-  // An arena for one run; returned by give_back, which keeps as many as there is room for, and one.
-  Result<std::shared_ptr<Buffer>> take_arena(Backend& backend);
-  void give_back(std::shared_ptr<Buffer> arena);
+  // Arenas for one run; returned by give_back, which keeps as many as there is room for, and one.
+  Result<RunArenas> take_arenas(Backend& backend);
+  void give_back(RunArenas arenas);
 
  private:
-  int64_t arena_bytes() const { return std::max<int64_t>(plan->arena_bytes, 64); }
+  int64_t arena_bytes() const { return std::max<int64_t>(plan->arena_bytes, 64) + plan->host_arena_bytes; }
   int64_t fixed_bytes() const;
 
   std::mutex mutex_;
   std::shared_ptr<CacheBytes> cache_;  // nullptr: not in a cache
   size_t counted_ = 0;                 // arenas that count, lying here or used by a run
-  std::vector<std::shared_ptr<Buffer>> arenas_;
+  std::vector<RunArenas> arenas_;
 };
 
 }  // namespace sparkle

@@ -20,6 +20,8 @@ struct SessionOptions : PlanSettings {
   Fallback fallback = Fallback::warn;
   // Where a session goes on whose device is lost or full; empty: nowhere, and the error is the caller's.
   std::function<Result<std::shared_ptr<Backend>>(const Error&)> next_device;
+  // Opens the CPU beside a device, for the steps that this has no kernel for; empty, or under `forbid`: these are an error.
+  std::function<Result<std::shared_ptr<Backend>>(const std::shared_ptr<Backend>& device)> open_host;
   std::vector<FallbackEvent> events;  // of how its device came about: the session's first
 
   // As long as these options live.

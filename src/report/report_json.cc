@@ -16,6 +16,7 @@ json model_report_json(const ModelReport& r) {
               {"what", s.what},
               {"dtype", s.dtype},
               {"algorithm", s.algorithm},
+              {"runs_on", name_of(s.runs_on)},
               {"variant", s.variant},
               {"schedule", s.schedule},
               {"unit", s.unit},

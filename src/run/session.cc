@@ -8,6 +8,7 @@
 #include "graph/parts/expand.h"
 #include "run/host_tensors.h"
 #include "run/overlap.h"
+#include "run/segments/submit_segments.h"
 #include "run/wipe.h"
 
 namespace sparkle {
@@ -200,12 +201,11 @@ Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inp
   Backend& backend = *placed.backend;
   PreparedPlan& plan = *placed.plan;
   std::vector<std::shared_ptr<Buffer>> held;
-  std::vector<Buffer*> slots;
-  SPARKLE_TRY(arena, plan.take_arena(backend));
-  slots.push_back(arena.get());
+  std::vector<Buffer*> places;
+  SPARKLE_TRY(arenas, plan.take_arenas(backend));
   for (const HostTensor& tensor : inputs) {
     SPARKLE_TRY(buffer, input_buffer(backend, tensor));
-    slots.push_back(buffer.get());
+    places.push_back(buffer.get());
     held.push_back(std::move(buffer));
   }
   std::vector<std::shared_ptr<Buffer>> downloads(outputs.size());
@@ -217,24 +217,27 @@ Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inp
       own = std::move(device);
       downloads[i] = own;
     }
-    slots.push_back(own.get());
+    places.push_back(own.get());
     held.push_back(std::move(own));
   }
   if (wiped_to) {
-    SPARKLE_CHECK(wipe(backend, *arena, *wiped_to));
+    SPARKLE_CHECK(wipe(backend, *arenas.device, *wiped_to));
+    if (arenas.host) SPARKLE_CHECK(wipe(backend, *arenas.host, *wiped_to));
     for (size_t i = 0; i < outputs.size(); ++i) {
       std::memset(outputs[i].bytes.get(), std::to_integer<int>(*wiped_to), static_cast<size_t>(outputs[i].size_bytes()));
       if (downloads[i]) SPARKLE_CHECK(wipe(backend, *downloads[i], *wiped_to));
     }
   }
-  for (const auto& constant : plan.constants) slots.push_back(constant.get());
+  const RunSlots slots = slots_of(plan, arenas, places);
   const SubmitOptions options{{}, keep != Keep::nothing, nullptr};
   auto* tracer = keep == Keep::tasks ? dynamic_cast<TaskTrace*>(&backend) : nullptr;
+  if (plan.host) tracer = nullptr;
   std::vector<TaskSpan> tasks;
+  std::vector<StepTime> times;
   int64_t left_out = 0;
   const auto begin = Clock::now();
-  SPARKLE_TRY(token, tracer ? tracer->submit_traced(*plan.program, slots, options, tasks, left_out)
-                            : backend.submit(*plan.program, slots, options));
+  SPARKLE_TRY(token, tracer ? tracer->submit_traced(*plan.segments[0].program, slots.device, options, tasks, left_out)
+                            : submit_segments(plan, backend, slots, options, &times));
   SPARKLE_CHECK(backend.wait(token));
   const auto end = Clock::now();
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -250,7 +253,7 @@ Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inp
     SPARKLE_CHECK(backend.wait(copied));
     std::memcpy(outputs[i].bytes.get(), staging->host(), static_cast<size_t>(outputs[i].size_bytes()));
   }
-  plan.give_back(std::move(arena));
+  plan.give_back(std::move(arenas));
   if (report) {
     report->plan = plan.plan;
     report->seconds = seconds_of(end - begin);
@@ -258,7 +261,10 @@ Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inp
     report->tasks = std::move(tasks), report->tasks_left_out = left_out;
     report->steps.clear();
     if (options.timestamps) {
-      SPARKLE_TRY(times, backend.timestamps(token));
+      if (!plan.host) {
+        SPARKLE_TRY(own, backend.timestamps(token));
+        times = std::move(own);
+      }
       for (const StepTime& t : times) report->steps.push_back({t.end - t.begin, t.begin});
     }
   }
@@ -281,22 +287,21 @@ Result<Token> Session::submit_plan(const std::vector<HostTensor>& shapes, std::v
   if (input_buffers.size() != p.inputs.size() || output_buffers.size() != p.outputs.size())
     return Error{Reason::bad_input, "The model has " + std::to_string(p.inputs.size()) + " inputs and " +
                                         std::to_string(p.outputs.size()) + " outputs; one buffer is needed for each."};
-  SPARKLE_TRY(arena, plan->take_arena(*backend));
-  std::vector<Buffer*> slots{arena.get()};
+  SPARKLE_TRY(arenas, plan->take_arenas(*backend));
+  std::vector<Buffer*> places;
   const auto add = [&](const std::vector<std::shared_ptr<Buffer>>& buffers, const std::vector<int>& tensors) -> Status {
     for (size_t i = 0; i < buffers.size(); ++i) {
       const PlanTensor& t = p.tensors[static_cast<size_t>(tensors[i])];
       if (!buffers[i] || buffers[i]->bytes() < t.desc.bytes())
         return Error{Reason::bad_input,
                      "The buffer for '" + t.name + "' must hold " + std::to_string(t.desc.bytes()) + " bytes."};
-      slots.push_back(buffers[i].get());
+      places.push_back(buffers[i].get());
     }
     return ok();
   };
   SPARKLE_CHECK(add(input_buffers, p.inputs));
   SPARKLE_CHECK(add(output_buffers, p.outputs));
-  SPARKLE_CHECK(check_overlap(p, {slots.data() + 1, slots.size() - 1}));
-  for (const auto& constant : plan->constants) slots.push_back(constant.get());
+  SPARKLE_CHECK(check_overlap(p, places));
   SubmitOptions options;
   options.after = after;
   // Everything the work touches stays alive until it is complete.
@@ -305,8 +310,8 @@ Result<Token> Session::submit_plan(const std::vector<HostTensor>& shapes, std::v
   for (auto& buffer : output_buffers) options.keep_alive->push_back(buffer);
   options.keep_alive->push_back(plan);
   options.keep_alive->push_back(
-      std::shared_ptr<void>(arena.get(), [plan = placed.plan, arena](void*) { plan->give_back(arena); }));
-  return backend->submit(*plan->program, slots, options);
+      std::shared_ptr<void>(arenas.device.get(), [plan = placed.plan, arenas](void*) { plan->give_back(arenas); }));
+  return submit_segments(*plan, *backend, slots_of(*plan, arenas, places), options);
 }
 
 int64_t Session::constant_bytes() const {

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Test directories on a GPU's backend:
-tests/conformance/device_conformance.py SPARKLE vulkan|cuda [--write [--add] | --sample N SEED] FOLDER...
+tests/conformance/device_conformance.py SPARKLE vulkan|cuda [--write [--add] | --sample N SEED] [--on-host] FOLDER...
 
 Every directory with vectors below the folders runs as `sparkle verify --device DEVICE --fallback forbid` does it. What is not
 computed there must stand in tests/conformance/DEVICE_refusals.tsv with the words of its refusal; a wrong value, a refusal
 that is not listed, a listed one that says something else and a listed one that passes are failures. --write takes what
 passes out of the list and puts the words of today into it; a directory that is not listed stays a failure, since it may
 have passed yesterday, unless --add says that it is a new one. Wrong values never get into the list. --sample takes one in N
-of the directories, chosen by the seed. Ends with 'N passed, N failed, N skipped'."""
+of the directories, chosen by the seed. --on-host runs those alone that the list has for a missing kernel, with `--fallback
+allow`: the CPU computes such steps between the device's, and each must pass. Ends with 'N passed, N failed, N skipped'."""
 
 import concurrent.futures
 import hashlib
@@ -45,9 +46,9 @@ def in_sample(directory, share, seed):
     return int.from_bytes(hashlib.sha256(f"{seed} {directory.name}".encode()).digest()[:8], "big") % share == 0
 
 
-def verify(sparkle, device, chunk):
+def verify(sparkle, device, chunk, fallback):
     """Verdicts by directory; a process that dies fails the directories that it said nothing of."""
-    command = [sparkle, "verify", "--device", device, "--fallback", "forbid", *map(str, chunk)]
+    command = [sparkle, "verify", "--device", device, "--fallback", fallback, *map(str, chunk)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = re.findall(r"^(PASS|FAIL|SKIP)  (\S+) +(.*)$", done.stdout, re.M)
     verdicts = {name: (verdict, detail) for verdict, name, detail in lines}
@@ -97,8 +98,8 @@ def judged(results, expected, write, add, listed):
 
 
 def main():
-    options = {"--write", "--add"}
-    write, add = "--write" in sys.argv, "--add" in sys.argv
+    options = {"--write", "--add", "--on-host"}
+    write, add, on_host = "--write" in sys.argv, "--add" in sys.argv, "--on-host" in sys.argv
     arguments = [a for a in sys.argv[1:] if a not in options]
     share, seed = 1, 0
     if "--sample" in arguments and not write:
@@ -108,8 +109,9 @@ def main():
             sys.exit("tests/conformance/device_conformance.py: --sample takes two numbers, one in how many and the seed.")
         share, seed = numbers
         del arguments[at : at + 3]
-    if len(arguments) < 3 or arguments[1] not in DEVICES or (add and not write):
-        sys.exit("usage: device_conformance.py SPARKLE vulkan|cuda [--write [--add] | --sample N SEED] FOLDER...")
+    if len(arguments) < 3 or arguments[1] not in DEVICES or (add and not write) or (on_host and write):
+        usage = "SPARKLE vulkan|cuda [--write [--add] | --sample N SEED] [--on-host] FOLDER..."
+        sys.exit(f"usage: device_conformance.py {usage}")
     sparkle, device, folders = arguments[0], arguments[1], arguments[2:]
     against_specification = disputed()
     chosen = [d for d in directories(folders) if d.name not in against_specification]
@@ -121,12 +123,16 @@ def main():
         found = len(chosen)
         chosen = [d for d in chosen if in_sample(d, share, seed)]
         print(f"{len(chosen)} of {found} directories, chosen by seed {seed}")
-    chunks = [chosen[i : i + CHUNK] for i in range(0, len(chosen), CHUNK)]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = [row for rows in pool.map(lambda chunk: verify(sparkle, device, chunk), chunks) for row in rows]
-
     path = list_of(device)
     expected = read_list(path)
+    if on_host:
+        chosen = [d for d in chosen if NO_KERNEL.search(expected.get(d.name, ""))]
+        expected = {}
+    chunks = [chosen[i : i + CHUNK] for i in range(0, len(chosen), CHUNK)]
+    fallback = "allow" if on_host else "forbid"
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = [row for rows in pool.map(lambda chunk: verify(sparkle, device, chunk, fallback), chunks) for row in rows]
+
     failures, refusals, passed, skipped = judged(results, expected, write, add, path.name)
     for line in failures:
         print(f"FAIL  {line}")

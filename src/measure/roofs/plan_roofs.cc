@@ -70,6 +70,7 @@ double PlanRoofs::size_class(double bytes) const {
 
 PlanRoofs::PlanRoofs(Backend& backend, const Plan& plan) : backend_(backend), by_size_(!knows_caches(backend)) {
   for (const PlanStep& step : plan.steps) {
+    if (step.runs_on != RunsOn::device) continue;
     if (const std::string& unit = unit_of(step.schedule);
         !unit.empty() && std::find(units_.begin(), units_.end(), unit) == units_.end())
       units_.push_back(unit);

@@ -184,6 +184,8 @@ void chosen_first(std::vector<Candidate>& candidates) {
 
 bool has_kernel(const PlanStep& step) { return variant_of(step.schedule) != kNoKernel; }
 
+bool has_all_kernels(const Plan& plan) { return std::all_of(plan.steps.begin(), plan.steps.end(), has_kernel); }
+
 Status check_forced(const PlanOptions& options) {
   if (!options.algorithm.empty() && !algorithm_named(options.algorithm)) {
     std::string names;

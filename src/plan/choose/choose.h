@@ -19,6 +19,7 @@ struct Choice {
   std::vector<Candidate> candidates;  // everything looked at, the chosen one first
   double error = 0;                   // bound of the rounding errors beyond those of a plain sum
   bool without_kernel = false;        // a stage has the roofs' bound alone: nothing here runs it yet
+  bool on_host = false;               // the host's: the device has no kernel for it
   bool tuned = false;                 // a stored measurement chose, not the cost
   double spared_seconds = 0;          // what that error buys: the cheapest candidate without one takes so much longer
 };
@@ -27,6 +28,7 @@ struct Choice {
 // time that the device's roofs allow, so that `explain` can tell about machines to come. No backend compiles it.
 inline constexpr std::string_view kNoKernel = "no_kernel";
 bool has_kernel(const PlanStep& step);
+bool has_all_kernels(const Plan& plan);
 
 // Errors: bad_usage where the algorithm or variant to be forced exists nowhere; the sentence lists what does.
 Status check_forced(const PlanOptions& options);

@@ -30,7 +30,7 @@ int64_t packed_constant_bytes(const Plan& plan, const Device& device) {
 }
 
 int64_t planned_bytes(const Plan& plan, const Device& device) {
-  int64_t bytes = plan.arena_bytes + packed_constant_bytes(plan, device);
+  int64_t bytes = plan.arena_bytes + plan.host_arena_bytes + packed_constant_bytes(plan, device);
   for (int t : plan.inputs) bytes += plan.tensors[static_cast<size_t>(t)].desc.bytes();
   for (int t : plan.outputs) bytes += plan.tensors[static_cast<size_t>(t)].desc.bytes();
   return bytes;

@@ -5,6 +5,7 @@
 
 #include "backends/reference/reference_backend.h"
 #include "base/log.h"
+#include "base/text/format.h"
 
 namespace sparkle {
 namespace {
@@ -22,6 +23,23 @@ FallbackEvent plain_step(const PlanStep& step, const std::string& device, const 
           step.cost.seconds,
           step.name,
           "Step '" + step.name + "' (" + step.algorithm + why + "."};
+}
+
+// Of the host's steps, with the transfers that stand in front of their run of steps and behind it: each of them is told by the
+// first or the last of these.
+FallbackEvent step_of_host(const Plan& plan, size_t at) {
+  const PlanStep& step = plan.steps[at];
+  double link = 0;
+  int64_t bytes = 0;
+  const auto add = [&](size_t i) { link += plan.steps[i].cost.seconds, bytes += plan.steps[i].stage.outputs[0].bytes(); };
+  for (size_t i = at; i > 0 && plan.steps[i - 1].algorithm == "download"; --i) add(i - 1);
+  for (size_t i = at + 1; i < plan.steps.size() && plan.steps[i].algorithm == "upload"; ++i) add(i);
+  const double seconds = step.cost.seconds + link;
+  std::string sentence = "Step '" + step.name + "' (" + step.algorithm + ") has no kernel on " + plan.device + " and runs on " +
+                         plan.host + (variant_of(step.schedule) == "plain" ? " by plain reference loops" : "") +
+                         format(": predicted %.3f ms", seconds * 1e3);
+  if (bytes > 0) sentence += format(", of which %.3f ms bring %lld bytes over", link * 1e3, static_cast<long long>(bytes));
+  return {"operator", plan.device, plan.host, Reason::no_kernel, seconds, step.name, sentence + "."};
 }
 
 // What the planner put in front of a kernel that does not take floats of 16 bits; conversions of the model's own are nodes.
@@ -44,8 +62,10 @@ bool parse_name(std::string_view text, Fallback& fallback) {
 std::vector<FallbackEvent> fallbacks_of(const Plan& plan, const PlanSettings& settings) {
   std::vector<FallbackEvent> events;
   const bool reference = plan.device == reference_device().name;  // which has plain loops alone
-  for (const PlanStep& step : plan.steps) {
-    if (variant_of(step.schedule) == "plain" && !reference) events.push_back(plain_step(step, plan.device, settings));
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const PlanStep& step = plan.steps[i];
+    if (step.runs_on == RunsOn::host) events.push_back(step_of_host(plan, i));
+    else if (variant_of(step.schedule) == "plain" && !reference) events.push_back(plain_step(step, plan.device, settings));
     if (!widens(step)) continue;
     const std::string from(name_of(step.stage.inputs[0].dtype));
     events.push_back({"precision", from, "f32", Reason::type_without_unit, step.cost.seconds, step.name,

@@ -18,8 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// What a transfer takes where nobody has measured it: PCI Express 3 x16, and what handing over and hearing of the end take.
-constexpr double kLinkBytesPerSecond = 12e9, kHandingOver = 30e-6;
 constexpr double kMeasureSeconds = 0.3;
 constexpr int kMostRuns = 15;
 
@@ -61,6 +59,7 @@ Result<Candidate> opened(const ChoiceRequest& request, const std::string& name, 
   SPARKLE_TRY(open, open_backend(options));
   device = open.backend->device();
   SPARKLE_TRY(settings, request.options(device));
+  settings.open_host = open_host;
   SPARKLE_TRY(session, Session::open(graph, open.backend, settings));
   Candidate candidate{std::move(session), {}};
   SPARKLE_TRY(inputs, request.inputs(candidate.session->inputs()));
@@ -80,7 +79,7 @@ DeviceOffer offer_of(const ChoiceRequest& request, const Named& device, const Gr
   for (const HostTensor& t : candidate->inputs) bytes += static_cast<double>(t.size_bytes());
   for (const int t : (*plan)->outputs) bytes += static_cast<double>((*plan)->tensors[static_cast<size_t>(t)].desc.bytes());
   offer.software = description.is_software();
-  offer.transfers = description.has_workgroups() ? bytes / kLinkBytesPerSecond + kHandingOver : 0;
+  offer.transfers = description.has_workgroups() ? transfer_seconds(description, bytes) : 0;
   offer.predicted = (*plan)->predicted_seconds() + offer.transfers;
   offer.measure = [candidate = *candidate] { return median_run(candidate); };
   return offer;

@@ -64,6 +64,14 @@ Result<OpenBackend> open_backend(const BackendOptions& o) {
                "There is no device '" + o.name + "'; use auto, " + told + "or FILE.json with 'sparkle explain'."};
 }
 
+Result<std::shared_ptr<Backend>> open_host(const std::shared_ptr<Backend>& device) {
+  BackendOptions options;
+  options.name = "cpu";
+  options.executor = std::shared_ptr<Executor>(device, &device->executor());
+  SPARKLE_TRY(opened, open_backend(options));
+  return std::move(opened.backend);
+}
+
 Result<OpenBackend> open_backend_or_cpu(const BackendOptions& o) {
   auto opened = open_backend(o);
   if (opened.ok() || opened.error().reason != Reason::device_unusable || o.name == "cpu" || o.name == "auto") return opened;

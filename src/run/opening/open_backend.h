@@ -60,5 +60,8 @@ void add_backend(const BackendRow& row);
 Result<OpenBackend> open_backend(const BackendOptions& options);
 // The same, and the CPU in the place of a device that cannot be used here: OpenBackend::events says so. Errors: bad_usage.
 Result<OpenBackend> open_backend_or_cpu(const BackendOptions& options);
+// The CPU beside a device, on that one's host threads: what computes the steps that the device has no kernel for. Keeps the
+// device alive. Errors: those of opening the CPU.
+Result<std::shared_ptr<Backend>> open_host(const std::shared_ptr<Backend>& device);
 
 }  // namespace sparkle

@@ -3,6 +3,7 @@
 #include "onnx/reader.h"
 #include "plan/lower/supported.h"
 #include "run/opening/foreign_model.h"
+#include "run/opening/open_backend.h"
 
 namespace sparkle {
 namespace {
@@ -76,8 +77,9 @@ Result<ModelFile> read_model_bytes(std::span<const std::byte> bytes, const std::
   return model;
 }
 
-Result<std::unique_ptr<Session>> open_session(ModelFile model, std::shared_ptr<Backend> backend,
-                                              const SessionOptions& options) {
+Result<std::unique_ptr<Session>> open_session(ModelFile model, std::shared_ptr<Backend> backend, const SessionOptions& asked) {
+  SessionOptions options = asked;
+  if (!options.open_host) options.open_host = open_host;
   if (model.compiled) return Session::open(std::move(model.compiled), std::move(backend), options);
   GraphSource again;
   if (!model.onnx.path.empty()) again = [file = std::move(model.onnx)] { return read_again(file); };

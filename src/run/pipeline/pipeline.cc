@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/log.h"
 #include "base/system/out_of_memory.h"
 
 namespace sparkle {
@@ -119,11 +120,19 @@ void Pipeline::hand_back(Item& item, std::unique_lock<std::mutex>& lock) {
   free_.push_back(std::move(item.set));
 }
 
+// An item is handed over by one thread, which computes the host's steps as well.
+void Pipeline::tell_once(const Plan& plan) {
+  if (plan.host.empty() || told_.exchange(true)) return;
+  log(LogLevel::warning, "Items of '" + plan.model + "' overlap in part alone: steps of each run on " + plan.host +
+                             ", and the next item is begun after the last of these.");
+}
+
 Status Pipeline::begin(Item& item) {
   const auto once = [&]() -> Status {
     item.token = {};
     item.device = session_->backend();
     SPARKLE_TRY(plan, session_->prepare(item.inputs));
+    tell_once(*plan);
     for (size_t i = 0; i < item.inputs.size(); ++i)
       if (!item.inputs[i].bytes && item.inputs[i].elements() > 0)
         return Error{Reason::bad_input, "Input '" + session_->inputs()[i].name + "' has a shape, but no values."};

@@ -3,6 +3,7 @@
 // once for each item. Order is kept: results come as items were given.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -66,6 +67,7 @@ class Pipeline {
     std::shared_ptr<Backend> device;   // that the session had when the item was begun
     Status begun = ok();
   };
+  void tell_once(const Plan& plan);
   void feed();
   void finish();
   Status begin(Item& item);
@@ -83,6 +85,7 @@ class Pipeline {
   int made_ = 0;  // sets
   bool closed_ = false, fed_ = false, finishing_ = false;
   PipelineTimes times_;
+  std::atomic<bool> told_{false};
   std::thread feeder_, finisher_;
 };
 

@@ -1,11 +1,12 @@
 // A device of the tests' own: memory that the host cannot reach, work that completes on a thread of its own in the order of its
-// submission, and faults at a call that a test names. It computes as the reference does.
+// submission, and faults at a call that a test names. It computes as the reference does, or as another backend.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -18,7 +19,8 @@ namespace sparkle::testing {
 
 class SlowBackend final : public Backend {
  public:
-  SlowBackend() : worker_([this] { work(); }) {}
+  explicit SlowBackend(std::shared_ptr<Backend> under = make_reference_backend())
+      : under_(std::move(under)), worker_([this] { work(); }) {}
   ~SlowBackend() override {
     {
       const std::lock_guard lock(mutex_);
@@ -70,13 +72,17 @@ class SlowBackend final : public Backend {
     std::vector<Buffer*> shown;
     for (Buffer* slot : slots) shown.push_back(shown_of(slot));
     ++under_way_;
-    return put([this, &program, shown, keep = options.keep_alive] {
-      const auto token = under_->submit(program, shown, {});
+    const auto timed = std::make_shared<Token>();
+    const Token handed = put([this, &program, shown, timed, timestamps = options.timestamps, keep = options.keep_alive] {
+      const auto token = under_->submit(program, shown, {{}, timestamps, nullptr});
+      if (token.ok()) *timed = *token;
       Status status = token.ok() ? under_->wait(*token) : Status(token.error());
       if (keep) keep->clear();
       --under_way_;
       return status;
     });
+    if (options.timestamps) timed_[handed.value] = timed;
+    return handed;
   }
   Result<Token> copy(std::span<const CopyRegion> regions, Token) override {
     SPARKLE_CHECK(fault());
@@ -106,7 +112,11 @@ class SlowBackend final : public Backend {
     lock.unlock();
     return fault();
   }
-  Result<std::vector<StepTime>> timestamps(Token token) override { return under_->timestamps(token); }
+  // Of one run at a time.
+  Result<std::vector<StepTime>> timestamps(Token token) override { return under_->timestamps(*timed_.at(token.value)); }
+  void keep_until(Token, std::vector<std::shared_ptr<void>> kept) override {
+    put([kept = std::move(kept)] { return ok(); });
+  }
   bool can_be_lost() const override { return true; }
   bool lost() const override { return lost_; }
   Executor& executor() override { return under_->executor(); }
@@ -184,7 +194,8 @@ class SlowBackend final : public Backend {
     }
   }
 
-  std::shared_ptr<Backend> under_ = make_reference_backend();
+  const std::shared_ptr<Backend> under_;
+  std::map<uint64_t, std::shared_ptr<Token>> timed_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<Status()>> jobs_;

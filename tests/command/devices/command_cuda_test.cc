@@ -3,6 +3,7 @@
 #include <set>
 
 #include "command/command.h"
+#include "graph/test_graphs.h"
 
 namespace sparkle::testing {
 namespace {
@@ -66,6 +67,72 @@ TEST_F(CommandCuda, SaysWhatTheDeviceIsGiven) {
   EXPECT_SAYS(refusal("explain --device rdna3 --source 5x5 --conv ic64ih56oc64oh56kh3ph1"), "No step of the plan");
   EXPECT_SAYS(refusal("explain --device rdna3 --source 3x3 --levels --conv ic64ih56oc64oh56kh3ph1"),
               "--source is a page of its own");
+}
+
+// A convolution, the best of its values, and a sum over them: no kernel for TopK yet.
+class CommandCudaHost : public CommandCuda {
+ protected:
+  void SetUp() override {
+    CommandCuda::SetUp();
+    if (IsSkipped()) return;
+    GraphBuilder b;
+    const TensorId x = b.input({1, 8, 6, 6});
+    const TensorId y = b.op("Conv", ConvOp{}, {x, b.weights({16, 8, 3, 3})});
+    const auto best = b.many("TopK", TopKOp{1, 4, true}, {y, b.ints({4})}, 2);
+    b.graph.outputs = {b.pointwise(PointwiseOp::relu, {best[0]}), best[1]};
+    searching_ = save(b.graph, "searching.onnx");
+  }
+  std::string searching_;
+};
+
+TEST_F(CommandCudaHost, StepsWithoutAKernelAreTheCpusAndSaidOnce) {
+  const std::string run = "run --device cuda " + searching_;
+  const Said said = sparkle(run + " --json --repeat 2", model());
+  ASSERT_EQ(said.status, 0) << said.err;
+  const auto events = nlohmann::json::parse(said.out)["events"];
+  ASSERT_EQ(events.size(), 1u) << said.out;
+  EXPECT_EQ(events[0]["what"], "operator");
+  EXPECT_EQ(events[0]["reason"], "no_kernel");
+  EXPECT_GT(events[0]["cost_ms"].get<double>(), 0.06);  // at least two transfers of 30 us
+  EXPECT_SAYS(said.err, "(top_k) has no kernel on");
+  EXPECT_EQ(said.err.find("has no kernel on"), said.err.rfind("has no kernel on"));
+  EXPECT_EQ(sparkle(run + " --fallback allow", model()).err.find("has no kernel on"), std::string::npos);
+}
+
+TEST_F(CommandCudaHost, ExplainAndBenchShowTheTransfers) {
+  const Said text = sparkle("explain --device cuda " + searching_, model());
+  ASSERT_EQ(text.status, 0) << text.err;
+  for (const char* part : {"download", "upload", "host: ", " link ", "1 steps without a kernel here run on the host"})
+    EXPECT_SAYS(text.out, part);
+  const auto plan = nlohmann::json::parse(sparkle("explain --json --device cuda " + searching_, model()).out);
+  double link = 0;
+  std::multiset<std::string> sides;
+  for (const auto& step : plan["steps"]) {
+    sides.insert(step["runs_on"].get<std::string>());
+    if (step["runs_on"] == "link") link += step["predicted_ms"].get<double>();
+  }
+  EXPECT_EQ(sides.count("host"), 1u);
+  EXPECT_EQ(sides.count("link"), 3u);
+  EXPECT_GT(link, 0.09);
+  EXPECT_GT(plan["predicted_ms"].get<double>(), link);
+  const Said bench = sparkle("bench --device cuda --runs 2 --json " + searching_, model());
+  ASSERT_EQ(bench.status, 0) << bench.err;
+  EXPECT_SAYS(bench.out, "\"runs_on\": \"link\"");
+  const Said report = sparkle("report --device cuda --runs 2 --json " + searching_, model());
+  ASSERT_EQ(report.status, 0) << report.err;
+  EXPECT_SAYS(report.out, "\"runs_on\": \"host\"");
+}
+
+TEST_F(CommandCudaHost, ForbiddenOrRequiredItIsStatus3NamingTheLayer) {
+  const std::string run = "run --device cuda " + searching_;
+  for (const char* option : {" --fallback forbid", " --require device=cuda"}) {
+    const Said said = sparkle(run + option, model());
+    EXPECT_EQ(said.status, 3) << said.err;
+    EXPECT_SAYS(said.err, "Step 'n1'");
+  }
+  const Said compiled = sparkle("compile --device cuda " + searching_ + " -o out.sparkle", model());
+  EXPECT_EQ(compiled.status, 2);
+  EXPECT_SAYS(compiled.err, "there is no CUDA kernel for the top_k family");
 }
 
 }  // namespace
