@@ -10,6 +10,7 @@
 #include "base/files/read_file.h"
 #include "base/median.h"
 #include "base/record.h"
+#include "run/choice/predicted.h"
 #include "run/opening/open_cuda.h"
 
 namespace sparkle {
@@ -18,8 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// What a transfer takes where nobody has measured it: PCI Express 3 x16, and what handing over and hearing of the end take.
-constexpr double kLinkBytesPerSecond = 12e9, kHandingOver = 30e-6;
 constexpr double kMeasureSeconds = 0.3;
 constexpr int kMostRuns = 15;
 
@@ -76,11 +75,8 @@ DeviceOffer offer_of(const ChoiceRequest& request, const Named& device, const Gr
   if (!candidate.ok()) return offer.unusable = candidate.error().message, offer;
   auto plan = candidate->session->prepare(candidate->inputs);
   if (!plan.ok()) return offer.unusable = plan.error().message, offer;
-  double bytes = 0;
-  for (const HostTensor& t : candidate->inputs) bytes += static_cast<double>(t.size_bytes());
-  for (const int t : (*plan)->outputs) bytes += static_cast<double>((*plan)->tensors[static_cast<size_t>(t)].desc.bytes());
   offer.software = description.is_software();
-  offer.transfers = description.has_workgroups() ? bytes / kLinkBytesPerSecond + kHandingOver : 0;
+  offer.transfers = predicted_transfers(**plan, description, candidate->inputs);
   offer.predicted = (*plan)->predicted_seconds() + offer.transfers;
   offer.measure = [candidate = *candidate] { return median_run(candidate); };
   return offer;
