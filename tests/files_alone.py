@@ -13,7 +13,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FLAGS = ["-std=c++20", "-fsyntax-only", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wno-sign-conversion",
-         "-Wno-deprecated-declarations", "-DNDEBUG", "-DSPARKLE_WITH_VULKAN", '-DSPARKLE_VERSION="0"', '-DSPARKLE_SOVERSION="0"', "-Isrc", "-Iinclude"]
+         "-Wno-deprecated-declarations", "-DNDEBUG", "-DSPARKLE_WITH_VULKAN", '-DSPARKLE_VERSION="0"',
+         '-DSPARKLE_SOVERSION="0"', "-Isrc", "-Iinclude"]
 
 
 def chosen(share, seed):

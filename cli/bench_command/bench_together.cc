@@ -5,7 +5,7 @@
 #include "bench_command/bench_pipeline.h"
 #include "bench_command/certificate.h"
 #include "device/device_json.h"
-#include "measure/shared_bench.h"
+#include "measure/streams/shared_bench.h"
 #include "onnx/tensor_file.h"
 #include "open_together.h"
 #include "run_command/model_inputs.h"
@@ -14,9 +14,9 @@
 namespace sparkle::cli {
 namespace {
 
-double rate(double seconds) { return seconds > 0 ? 1 / seconds : 0; }
+double per_second(double seconds) { return seconds > 0 ? 1 / seconds : 0; }
 
-nlohmann::json json_of(const SharedMeasurement& m, const Together& together, const std::string& model) {
+nlohmann::json together_json(const SharedMeasurement& m, const Together& together, const std::string& model) {
   nlohmann::json rows = nlohmann::json::array();
   uint64_t items = 0;
   for (const auto& row : m.devices) items += row.items;
@@ -26,7 +26,7 @@ nlohmann::json json_of(const SharedMeasurement& m, const Together& together, con
          {"device", nlohmann::json::parse(device_to_json(together.backends[i].backend->device()))},
          {"note", together.backends[i].note},
          {"alone_ms", m.devices[i].alone * 1e3},
-         {"alone_items_per_second", rate(m.devices[i].alone)},
+         {"alone_items_per_second", per_second(m.devices[i].alone)},
          {"items", m.devices[i].items},
          {"share_percent", items > 0 ? 100.0 * static_cast<double>(m.devices[i].items) / static_cast<double>(items) : 0}});
   return {{"model", model},
@@ -35,27 +35,27 @@ nlohmann::json json_of(const SharedMeasurement& m, const Together& together, con
           {"depth", m.depth},
           {"devices", rows},
           {"together_ms", m.together * 1e3},
-          {"together_items_per_second", rate(m.together)},
+          {"together_items_per_second", per_second(m.together)},
           {"efficiency_percent", 100 * m.efficiency()},
           {"together_over_best_alone", m.gain()},
           {"stream", m.why},
           {"checked", m.checked}};
 }
 
-void print(const SharedMeasurement& m) {
+void print_together(const SharedMeasurement& m) {
   uint64_t items = 0;
   for (const auto& row : m.devices) items += row.items;
   for (const auto& row : m.devices)
     std::printf("alone        %-12s %.4f ms an item, %.1f a second; %.1f %% of the items together\n", row.name.c_str(),
-                row.alone * 1e3, rate(row.alone),
+                row.alone * 1e3, per_second(row.alone),
                 items > 0 ? 100.0 * static_cast<double>(row.items) / static_cast<double>(items) : 0.0);
   std::printf("together     %.4f ms an item, %.1f a second: %.1f %% of the sum of the rates alone, %.2f times the best alone\n",
-              m.together * 1e3, rate(m.together), 100 * m.efficiency(), m.gain());
+              m.together * 1e3, per_second(m.together), 100 * m.efficiency(), m.gain());
   std::printf("stream       %s\n", printable_sentence(m.why).c_str());
   std::printf("%d rounds of %d items each way, in turns; %s\n", m.rounds, m.items, m.checked.c_str());
 }
 
-Result<std::vector<HostTensor>> inputs_of(const ModelBench& bench, const Session& session) {
+Result<std::vector<HostTensor>> bench_inputs(const ModelBench& bench, const Session& session) {
   std::vector<HostTensor> tensors;
   for (const std::string& path : bench.inputs) {
     SPARKLE_TRY(tensor, read_tensor_file(path));
@@ -90,7 +90,7 @@ int bench_together(const CommonOptions& common, const ModelBench& bench, const P
   if (!together.ok()) return fail(together.error());
   std::vector<SharedBenchDevice> devices;
   for (size_t i = 0; i < together->sessions.size(); ++i) devices.push_back({together->names[i], together->sessions[i]});
-  auto inputs = inputs_of(bench, *devices[0].session);
+  auto inputs = bench_inputs(bench, *devices[0].session);
   if (!inputs.ok()) return fail(inputs.error());
   std::string name;
   for (const SharedBenchDevice& device : devices) {
@@ -109,11 +109,11 @@ int bench_together(const CommonOptions& common, const ModelBench& bench, const P
   auto measured = measure_shared(devices, *inputs, *checks, options, traced);
   if (!measured.ok()) return fail(measured.error());
   if (auto written = write_trace(trace, traced); !written.ok()) return fail(written.error());
-  const nlohmann::json json = json_of(*measured, *together, name);
+  const nlohmann::json json = together_json(*measured, *together, name);
   if (!bench.output.empty())
     if (auto written = write_results(bench.output, json); !written.ok()) return fail(written.error());
   if (common.json) std::printf("%s\n", certified(json).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
-  else print(*measured);
+  else print_together(*measured);
   return kDone;
 }
 

@@ -384,8 +384,8 @@ typedef struct sparkle_pipeline_options {
   /* of sparkle_pipeline_open_shared alone */
   const char* split;    /* "auto" or NULL: devices that are predicted to bring next to nothing, and all but one of those on the
                            CPU's cores, take no items; "always": all take some */
-  const char* fallback; /* "warn", NULL or "allow": what a lost device had is run by the others, an event of its session says so;
-                           "forbid": it comes back with its error */
+  const char* fallback; /* "warn", NULL or "allow": what a lost device had is run by the others, an event of its session says
+                           so; "forbid": it comes back with its error */
   int64_t items;        /* that will come, where that is known: the last do not wait for the slowest device; 0: nobody knows */
 } sparkle_pipeline_options;
 
@@ -413,7 +413,8 @@ typedef struct sparkle_pipeline_share {
   double seconds;   /* the same as measured of late; 0: not yet */
 } sparkle_pipeline_share;
 /* What a session of a shared pipeline has done, by its place among those given. */
-SPARKLE_API sparkle_status sparkle_pipeline_get_share(sparkle_pipeline* pipeline, size_t session, sparkle_pipeline_share* share);
+SPARKLE_API sparkle_status sparkle_pipeline_get_share(sparkle_pipeline* pipeline, size_t session,
+                                                      sparkle_pipeline_share* share);
 /* Which devices of a shared pipeline work and why, one line, empty before the first item; released by sparkle_string_free. */
 SPARKLE_API sparkle_status sparkle_pipeline_why(sparkle_pipeline* pipeline, char** text);
 /* Takes an item, and waits while the pipeline is full. The inputs' memory may neither change nor go before `done` is called. */

@@ -34,8 +34,8 @@ class Pipeline:
                 ...
 
     Several devices share the items, each as fast as it is, results in the items' order: give a list of sessions of one model,
-    or the model and ``devices``, which are opened with ``options``, those of a Session (``threads`` is the CPU's). Beside GPUs a
-    CPU opened here by its name leaves a thread to feed each of them, half of its threads at most, unless ``threads`` says how
+    or the model and ``devices``, which are opened with ``options``, those of a Session (``threads`` is the CPU's). Beside GPUs
+    a CPU opened here by its name leaves a thread to feed each of them, half of its threads at most, unless ``threads`` says how
     many. ``split`` "auto" leaves out devices that are predicted to bring next to nothing, and all but one of those on the CPU's
     cores; "always" takes all. ``fallback`` "warn" or "allow" gives what a lost device had to the others, which
     ``Session.events`` tells; under "forbid" it is the items' error. ``items``: how many will come, 0 is unknown. Outputs of
@@ -45,12 +45,13 @@ class Pipeline:
             ...
     """
 
-    def __init__(self, session: Union[Session, Sequence[Session], str, os.PathLike, bytes], depth: int = 0, waiting: int = 0, *,
-                 devices: Optional[Sequence[Union[str, Device]]] = None, split: str = "auto", fallback: str = "warn",
+    def __init__(self, session: Union[Session, Sequence[Session], str, os.PathLike, bytes], depth: int = 0, waiting: int = 0,
+                 *, devices: Optional[Sequence[Union[str, Device]]] = None, split: str = "auto", fallback: str = "warn",
                  items: int = 0, **options: Any) -> None:
         if devices is not None:
             if isinstance(devices, str) or not devices:
-                raise BadInput("bad_usage", f"devices={devices!r} is no list of devices; give a list, as in [\"cpu\", \"cuda:0\"].")
+                raise BadInput("bad_usage", f"devices={devices!r} is no list of devices; give one, as in "
+                               "[\"cpu\", \"cuda:0\"].")
             self.sessions = _opened(session, list(devices), fallback, options)
         elif isinstance(session, Session):
             self.sessions = [session]

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "base/median.h"
-#include "measure/bench_items.h"
+#include "measure/streams/bench_items.h"
 #include "measure/roofs/plan_roofs.h"
 #include "run/wipe.h"
 

@@ -184,7 +184,7 @@ Result<HostTensor> tensor_of(const Picture& picture, const Preprocess& preproces
   return in_float_type(tensor, type);
 }
 
-nlohmann::json json_of(const std::vector<DeviceShare>& shares) {
+nlohmann::json shares_json(const std::vector<DeviceShare>& shares) {
   nlohmann::json list = nlohmann::json::array();
   for (const DeviceShare& share : shares)
     list.push_back({{"name", share.name},
@@ -197,7 +197,7 @@ nlohmann::json json_of(const std::vector<DeviceShare>& shares) {
 }
 
 // "cpu 12, vulkan:0 30 (lost)".
-std::string text_of(const std::vector<DeviceShare>& shares) {
+std::string shares_text(const std::vector<DeviceShare>& shares) {
   std::string text;
   for (const DeviceShare& share : shares)
     text += (text.empty() ? "" : ", ") + share.name + " " + std::to_string(share.items) + (share.lost ? " (lost)" : "");
@@ -214,7 +214,7 @@ int summary(const CommonOptions& common, const RunOptions& o, const Stream& stre
     for (FallbackEvent& event : session->events().all()) events.push_back(std::move(event));
   if (common.json && !o.output.empty()) {
     std::printf("%s\n", nlohmann::json{{"device", devices.note},
-                                       {"devices", json_of(stream.shares)},
+                                       {"devices", shares_json(stream.shares)},
                                        {"why", stream.why},
                                        {"answered", answered},
                                        {"answered_before", before},
@@ -223,7 +223,7 @@ int summary(const CommonOptions& common, const RunOptions& o, const Stream& stre
                                        {"dropped", dropped},
                                        {"seconds", seconds},
                                        {"items_per_second", rate},
-                                       {"events", cli::json_of(events)},
+                                       {"events", json_of(events)},
                                        {"output", o.output}}
                             .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
                             .c_str());
@@ -239,7 +239,8 @@ int summary(const CommonOptions& common, const RunOptions& o, const Stream& stre
     std::FILE* to = o.output.empty() ? stderr : stdout;
     std::fprintf(to, "%s%s\n", text.c_str(), rates);
     if (!stream.why.empty())
-      std::fprintf(to, "devices  %s\nruns     %s\n", printable_sentence(stream.why).c_str(), text_of(stream.shares).c_str());
+      std::fprintf(to, "devices  %s\nruns     %s\n", printable_sentence(stream.why).c_str(),
+                   shares_text(stream.shares).c_str());
     if (!o.output.empty()) std::printf("written  %s\n", printable(o.output).c_str());
   }
   return unreadable + failed > 0 ? kCheckFailed : kDone;

@@ -80,8 +80,8 @@ class Opener {
         const Device& device = opened->backend->device();
         if (device.is_software()) continue;
         // The same card by two drivers is one device.
-        if (cuda && device.kind == DeviceKind::vulkan && device.vendor == "NVIDIA") continue;
-        cuda = cuda || device.kind == DeviceKind::cuda;
+        if (cuda && name.starts_with("vulkan") && device.vendor == "NVIDIA") continue;
+        cuda = cuda || name.starts_with("cuda");
       }
       const Status added = opened.ok() ? add(name, std::move(*opened)) : Status(opened.error());
       if (!added.ok()) left_out_ += "; without " + name + ": " + added.error().message;

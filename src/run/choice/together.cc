@@ -20,7 +20,7 @@ class Chooser {
       if (!devices[i].unusable.empty()) out_[i] = devices[i].unusable;
   }
 
-  TogetherChoice choose() {
+  TogetherChoice decide() {
     share_cores();
     leave_small();
     TogetherChoice choice;
@@ -88,7 +88,7 @@ class Chooser {
 }  // namespace
 
 TogetherChoice choose_together(const std::vector<DeviceAlone>& devices, const TogetherPolicy& policy) {
-  return Chooser(devices, policy).choose();
+  return Chooser(devices, policy).decide();
 }
 
 int threads_beside(int threads, double cpu_seconds, const std::vector<double>& gpu_seconds) {

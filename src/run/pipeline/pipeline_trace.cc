@@ -1,7 +1,9 @@
 #include "run/pipeline/pipeline_trace.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace sparkle {
@@ -39,23 +41,40 @@ std::vector<PipelineSpan> PipelineTrace::spans() const {
     const std::lock_guard lock(mutex_);
     spans = spans_;
   }
-  std::stable_sort(spans.begin(), spans.end(), [](const PipelineSpan& a, const PipelineSpan& b) {
-    return std::pair(a.end, a.lane) < std::pair(b.end, b.lane);
-  });
-  std::map<std::pair<int, PipelineLane>, double> lanes;  // when what came before ended: in the lane,
-  std::map<std::pair<int, int64_t>, double> items;       // and of the item on its device
-  for (PipelineSpan& span : spans) {
-    const bool of_device = span.lane != PipelineLane::hand_over && span.lane != PipelineLane::bring_back;
-    double& lane = lanes[{span.device, span.lane}];
-    span.begin = std::max(span.begin, lane);
-    if (of_device) {
-      double& item = items[{span.device, span.item}];
-      span.begin = std::max(span.begin, item);
-      item = span.end;
+  // Items of a device in the order in which they were handed over, each with its stages.
+  using Stages = std::array<PipelineSpan*, kPipelineLanes>;
+  std::map<int, std::map<int64_t, Stages>> found;
+  for (PipelineSpan& span : spans) found[span.device][span.item][static_cast<size_t>(span.lane)] = &span;
+  constexpr size_t kFirst = static_cast<size_t>(PipelineLane::upload), kLast = static_cast<size_t>(PipelineLane::download);
+  for (auto& [device, numbered] : found) {
+    std::vector<Stages> items;
+    for (const auto& [number, stages] : numbered)
+      if (stages[0]) items.push_back(stages);
+    std::sort(items.begin(), items.end(), [](const Stages& a, const Stages& b) { return a[0]->begin < b[0]->begin; });
+    // Ends are heard of in any order, but none comes after that of what waited for it.
+    std::array<double, kPipelineLanes> lane;
+    lane.fill(std::numeric_limits<double>::infinity());
+    for (size_t i = items.size(); i-- > 0;) {
+      double next = items[i][kLast + 1] ? items[i][kLast + 1]->begin : std::numeric_limits<double>::infinity();
+      for (size_t s = kLast; s >= kFirst; --s)
+        if (PipelineSpan* const span = items[i][s]) next = lane[s] = span->end = std::min({span->end, next, lane[s]});
     }
-    span.begin = std::min(span.begin, span.end);
-    lane = span.end;
+    lane.fill(0);
+    for (const Stages& stages : items) {
+      double before = 0;
+      for (size_t s = 0; s < kPipelineLanes; ++s) {
+        PipelineSpan* const span = stages[s];
+        if (!span) continue;
+        const bool of_device = s >= kFirst && s <= kLast;
+        span->begin = std::min(std::max({span->begin, lane[s], of_device ? before : 0.0}), span->end);
+        lane[s] = span->end;
+        if (of_device) before = span->end;
+      }
+    }
   }
+  std::stable_sort(spans.begin(), spans.end(), [](const PipelineSpan& a, const PipelineSpan& b) {
+    return std::tuple(a.end, a.begin, a.lane) < std::tuple(b.end, b.begin, b.lane);
+  });
   return spans;
 }
 

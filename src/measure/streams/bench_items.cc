@@ -1,4 +1,4 @@
-#include "measure/bench_items.h"
+#include "measure/streams/bench_items.h"
 
 #include <cstring>
 #include <random>

@@ -1,10 +1,10 @@
-#include "measure/shared_bench.h"
+#include "measure/streams/shared_bench.h"
 
 #include <algorithm>
 #include <chrono>
 
 #include "base/median.h"
-#include "measure/bench_items.h"
+#include "measure/streams/bench_items.h"
 #include "run/wipe.h"
 
 namespace sparkle {
@@ -113,9 +113,9 @@ Result<SharedMeasurement> measure_shared(const std::vector<SharedBenchDevice>& d
   }
   for (size_t d = 0; d < devices.size(); ++d) m.devices[d].alone = median(alone[d]);
   m.together = median(together);
-  const int ways = static_cast<int>(devices.size()) + 1;
+  const int queues = static_cast<int>(devices.size()) + 1;
   m.checked =
-      std::to_string(int64_t{m.items} * m.rounds * ways) + " items, each to the bit as by itself on wiped memory of a device";
+      std::to_string(int64_t{m.items} * m.rounds * queues) + " items, each to the bit as by itself on wiped memory of a device";
   for (size_t d = 0; d < devices.size(); ++d)
     if (checks[d].possible()) m.checked += "; the first by " + devices[d].name + " " + checks[d].text();
   return m;
