@@ -15,6 +15,7 @@
 #include "device/device_json.h"
 #include "device/known/known_devices.h"
 #include "plan/choose/forced.h"
+#include "run/choice/open_together.h"
 #include "run/opening/force_unit.h"
 
 namespace sparkle::cli {
@@ -180,6 +181,10 @@ Result<OpenDevice> open_device(const CommonOptions& o, Roofs roofs) {
   SPARKLE_CHECK(check_precision(o));
   if (names_description(o.device) || is_known_device(o.device))
     return Error{Reason::device_unusable, "'" + o.device + "' only describes a machine; plan for it with 'sparkle explain'."};
+  if (names_several_devices(o.device))
+    return Error{Reason::bad_usage, "--device " + o.device +
+                                        " names several devices, which share many items: of 'sparkle run' on a folder, several "
+                                        "files or --frames, or of 'sparkle bench --pipeline'; name one here."};
   BackendOptions options;
   options.name = o.device;
   options.threads = o.threads;

@@ -237,6 +237,17 @@ class Pipeline {
     options.size = sizeof options, options.depth = depth, options.waiting = waiting;
     sparkle::detail::check(sparkle_pipeline_open(session.c(), &options, &pipeline_));
   }
+  // Shared by several sessions.
+  Pipeline(const std::vector<sparkle::Session>& sessions, int depth, int waiting, const std::string& split,
+           const std::string& fallback, int64_t items)
+      : session_(sessions.at(0)), sessions_(sessions.size()) {
+    sparkle_pipeline_options options{};
+    options.size = sizeof options, options.depth = depth, options.waiting = waiting;
+    options.split = split.c_str(), options.fallback = fallback.c_str(), options.items = items;
+    std::vector<sparkle_session*> list;
+    for (const sparkle::Session& session : sessions) list.push_back(session.c());
+    sparkle::detail::check(sparkle_pipeline_open_shared(list.data(), list.size(), &options, &pipeline_));
+  }
   ~Pipeline() { close(); }
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
@@ -252,6 +263,26 @@ class Pipeline {
         unlocked([&] { return sparkle_pipeline_submit(pipeline_, tensors.data(), tensors.size(), &Pipeline::hand_back, raw); });
     if (status != SPARKLE_OK) delete raw;
     sparkle::detail::check(status);
+  }
+  void drain() {
+    if (pipeline_) unlocked([&] { return sparkle_pipeline_drain(pipeline_); });
+  }
+  // (used, lost, items, predicted, seconds) of each session.
+  nb::list shares() const {
+    nb::list list;
+    for (size_t i = 0; pipeline_ && i < sessions_; ++i) {
+      sparkle_pipeline_share share{};
+      share.size = sizeof share;
+      sparkle::detail::check(sparkle_pipeline_get_share(pipeline_, i, &share));
+      list.append(nb::make_tuple(share.used != 0, share.lost != 0, share.items, share.predicted, share.seconds));
+    }
+    return list;
+  }
+  std::string why() const {
+    if (!pipeline_ || sessions_ == 0) return {};
+    char* text = nullptr;
+    sparkle::detail::check(sparkle_pipeline_why(pipeline_, &text));
+    return sparkle::detail::take_text(text);
   }
   void close() {
     sparkle_pipeline* const pipeline = std::exchange(pipeline_, nullptr);
@@ -282,6 +313,7 @@ class Pipeline {
     }
   }
   sparkle::Session session_;
+  size_t sessions_ = 0;  // of a shared one
   sparkle_pipeline* pipeline_ = nullptr;
 };
 
@@ -548,6 +580,11 @@ NB_MODULE(_core, m) {
 
   nb::class_<Pipeline>(m, "Pipeline")
       .def(nb::init<const sparkle::Session&, int, int>(), nb::arg("session"), nb::arg("depth"), nb::arg("waiting"))
+      .def(nb::init<const std::vector<sparkle::Session>&, int, int, const std::string&, const std::string&, int64_t>(),
+           nb::arg("sessions"), nb::arg("depth"), nb::arg("waiting"), nb::arg("split"), nb::arg("fallback"), nb::arg("items"))
+      .def("shares", &Pipeline::shares)
+      .def("why", &Pipeline::why)
+      .def("drain", &Pipeline::drain)
       .def("submit", &Pipeline::submit, nb::arg("inputs"), nb::arg("done"))
       .def("close", &Pipeline::close);
 }

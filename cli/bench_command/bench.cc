@@ -17,6 +17,7 @@ struct BenchArguments {
   LayerBench layer;
   PipelineBenchOptions piped;
   bool pipeline = false;
+  std::string trace;
 };
 
 // What is given must belong together: nothing is ignored in silence.
@@ -31,7 +32,7 @@ Status check_combination(const BenchArguments& a) {
       SPARKLE_CHECK(refuse_options(c, {"--rounds", "--round-ms"}, "is for layers and for models --against another engine"));
     else
       SPARKLE_CHECK(
-          refuse_options(c, {"--pipeline", "--serve", "--runs", "--streams", "--items", "--depth"},
+          refuse_options(c, {"--pipeline", "--serve", "--runs", "--streams", "--items", "--depth", "--trace"},
                          "does not go with --against, which takes engines in turns; there are --rounds and --duration"));
     if (a.model.duration > 0)
       SPARKLE_CHECK(refuse_options(c, {"--runs", "--pipeline", "--serve"}, "does not go with --duration"));
@@ -40,13 +41,14 @@ Status check_combination(const BenchArguments& a) {
     if (!a.model.inputs.empty())
       SPARKLE_CHECK(refuse_options(c, {"--shape"}, "is for random values; the given inputs have shapes"));
     if (a.pipeline) SPARKLE_CHECK(refuse_options(c, {"--serve", "--runs"}, "does not go with --pipeline, which has --items"));
-    else SPARKLE_CHECK(refuse_options(c, {"--items", "--depth"}, "is for items in a pipeline and needs --pipeline"));
+    else SPARKLE_CHECK(refuse_options(c, {"--items", "--depth", "--trace"}, "is for items in a pipeline and needs --pipeline"));
     if (a.model.serve) SPARKLE_CHECK(refuse_options(c, {"--output", "--json", "--runs"}, "does not go with --serve"));
     return ok();
   }
-  SPARKLE_CHECK(refuse_options(
-      c, {"--input", "--shape", "--runs", "--duration", "--streams", "--serve", "--fusion", "--pipeline", "--items", "--depth"},
-      "measures a model and needs one, as in 'sparkle bench MODEL'"));
+  SPARKLE_CHECK(refuse_options(c,
+                               {"--input", "--shape", "--runs", "--duration", "--streams", "--serve", "--fusion", "--pipeline",
+                                "--items", "--depth", "--trace"},
+                               "measures a model and needs one, as in 'sparkle bench MODEL'"));
   SPARKLE_CHECK(refuse_options(c, {"--fallback"}, "is for the steps of a model and needs one; rows of layers name kernels"));
   if (a.layer.layers.empty() && a.layer.batch.empty())
     SPARKLE_CHECK(refuse_options(c, {"--filter"}, "picks layers of a list and needs --layers or --batch"));
@@ -79,7 +81,11 @@ int bench(const BenchArguments& a) {
     if (auto apart = check_apart(a.model.output, a.model.model); !apart.ok()) return fail(apart.error());
     if (auto writable = check_writable(a.model.output); !writable.ok()) return fail(writable.error());
   }
-  if (a.pipeline) return bench_pipeline(a.common, a.model, a.piped);
+  if (!a.trace.empty()) {
+    if (auto apart = check_apart(a.trace, a.model.model); !apart.ok()) return fail(apart.error());
+    if (auto writable = check_writable(a.trace); !writable.ok()) return fail(writable.error());
+  }
+  if (a.pipeline) return bench_pipeline(a.common, a.model, a.piped, a.trace);
   if (!a.model.model.empty()) {
     if (!a.model.against.empty()) return bench_beside(a.common, a.model, a.layer.options);
     return a.model.streams > 0 ? bench_load(a.common, a.model) : bench_model(a.common, a.model);
@@ -147,7 +153,10 @@ void add_bench(CLI::App& app, Chosen& chosen) {
       ->check(CLI::Range(1, 256));
   command->add_flag("--pipeline", a->pipeline,
                     "items one after another, each waited for, beside the same through a pipeline: latency, throughput, how "
-                    "busy the device is");
+                    "busy the device is. Of several devices (--device A,B): rates alone and together");
+  command->add_option("--trace", a->trace,
+                      "with --pipeline: also writes when each item of the first round was uploaded, computed and downloaded to "
+                      "this file, for Perfetto or chrome://tracing");
   command->add_option("--items", a->piped.items, "items of a round; 0: about a third of a second")
       ->check(CLI::Range(0, 1000000));
   command->add_option("--depth", a->piped.depth, "items that the device has at once")->check(CLI::Range(1, 64));

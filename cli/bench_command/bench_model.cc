@@ -150,13 +150,18 @@ static constexpr double kPlainFlops = 1e9;
 static constexpr double kPatience = 60;  // seconds; what takes longer the CPU's kernels say for a GPU
 
 Result<ModelCheck> check_of(const CommonOptions& common, const ModelBench& bench, const LoadedModel& loaded) {
+  return check_of(common, bench, *loaded.session, loaded.inputs, loaded.options);
+}
+
+Result<ModelCheck> check_of(const CommonOptions& common, const ModelBench& bench, Session& session,
+                            const std::vector<HostTensor>& inputs, const SessionOptions& options) {
   SPARKLE_TRY(model, read_model(bench.model));
-  SPARKLE_TRY(plan, loaded.session->prepare(loaded.inputs));
+  SPARKLE_TRY(plan, session.prepare(inputs));
   double flops = 0;
   for (const PlanStep& step : plan->steps) flops += step.footprint.nominal_flops;
   const double seconds = flops / kPlainFlops;
   std::shared_ptr<Backend> judge;
-  if (seconds > kPatience && loaded.device.backend->device().has_workgroups()) {
+  if (seconds > kPatience && session.backend()->device().has_workgroups()) {
     CommonOptions cpu = common;
     cpu.device = "cpu";
     SPARKLE_TRY(opened, open_device(cpu));
@@ -164,7 +169,7 @@ Result<ModelCheck> check_of(const CommonOptions& common, const ModelBench& bench
   } else if (seconds > 3 && !model.compiled) {
     std::fprintf(stderr, "sparkle: computing what the outputs must be by plain loops, some %.0f s\n", seconds);
   }
-  return ModelCheck::make(std::move(model), *plan, loaded.inputs, loaded.options, std::move(judge));
+  return ModelCheck::make(std::move(model), *plan, inputs, options, std::move(judge));
 }
 
 Status write_results(const std::string& path, const nlohmann::json& json) {

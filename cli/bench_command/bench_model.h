@@ -25,5 +25,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench);
 
 // What the outputs of a loaded model must be; in a session of its own that is gone before anything is timed.
 Result<ModelCheck> check_of(const CommonOptions& common, const ModelBench& bench, const LoadedModel& loaded);
+Result<ModelCheck> check_of(const CommonOptions& common, const ModelBench& bench, Session& session,
+                            const std::vector<HostTensor>& inputs, const SessionOptions& options);
 
 }  // namespace sparkle::cli

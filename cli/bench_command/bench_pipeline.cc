@@ -3,10 +3,13 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/files/new_file.h"
 #include "base/printable.h"
 #include "bench_command/certificate.h"
 #include "device/device_json.h"
 #include "loaded_model.h"
+#include "report/report_text.h"
+#include "run/choice/open_together.h"
 
 namespace sparkle::cli {
 namespace {
@@ -51,7 +54,15 @@ void print(const PipelineMeasurement& m) {
 
 }  // namespace
 
-int bench_pipeline(const CommonOptions& common, const ModelBench& bench, const PipelineBenchOptions& options) {
+Status write_trace(const std::string& path, const std::shared_ptr<PipelineTrace>& trace) {
+  if (!trace) return ok();
+  const std::string text = pipeline_trace_text(*trace);
+  return write_file(path, std::as_bytes(std::span(text)));
+}
+
+int bench_pipeline(const CommonOptions& common, const ModelBench& bench, const PipelineBenchOptions& options,
+                   const std::string& trace) {
+  if (names_several_devices(common.device)) return bench_together(common, bench, options, trace);
   auto loaded = load_model(common, {bench.model, bench.inputs, bench.shapes}, Roofs::measured);
   if (!loaded.ok()) return fail(loaded.error(), common);
   auto check = check_of(common, bench, *loaded);
@@ -64,8 +75,10 @@ int bench_pipeline(const CommonOptions& common, const ModelBench& bench, const P
     std::printf("%s; '%s'\n", loaded->device.note.c_str(), printable((*plan)->model).c_str());
     std::fflush(stdout);
   }
-  auto measured = measure_pipeline(session, loaded->inputs, *check, options);
+  const auto traced = trace.empty() ? nullptr : std::make_shared<PipelineTrace>();
+  auto measured = measure_pipeline(session, loaded->inputs, *check, options, traced);
   if (!measured.ok()) return fail(measured.error());
+  if (auto written = write_trace(trace, traced); !written.ok()) return fail(written.error());
   nlohmann::json json = json_of(*measured, (*plan)->model);
   json["device"] = nlohmann::json::parse(device_to_json(session->backend()->device()));
   if (!bench.output.empty())

@@ -13,6 +13,7 @@
 #include "plan/explain.h"
 #include "run_command/progress.h"
 #include "onnx/metadata.h"
+#include "open_together.h"
 #include "report/float_type.h"
 #include "run_command/show_answer.h"
 #include "vision/pictures/picture.h"
@@ -194,6 +195,18 @@ int run(const CommonOptions& asked, RunOptions o) {
       if (static_cast<int>(labels->size()) <= index) labels->resize(static_cast<size_t>(index) + 1);
       (*labels)[static_cast<size_t>(index)] = std::move(name);
     }
+  if (names_several_devices(common.device)) {
+    auto together = open_model_together(asked, o.model, Roofs::kept_or_estimated);
+    if (!together.ok()) return fail(together.error());
+    if (!is_stream(o, *together->sessions[0]))
+      return fail({Reason::bad_usage, "--device " + common.device +
+                                          " names several devices, which share many items; give a folder, several files or "
+                                          "--frames, or name one device."});
+    return run_stream(common, o, *together, *labels);
+  }
+  if (auto applies = refuse_options(*o.command, {"--split"}, "is for several devices, as in --device cpu,vulkan:0");
+      !applies.ok())
+    return fail(applies.error());
   auto device = open_device(common);
   if (!device.ok()) return fail(device.error());
   auto model = asked.precision == "fp32" ? read_model(o.model) : read_in_precision(asked, o, device->backend);
@@ -204,7 +217,15 @@ int run(const CommonOptions& asked, RunOptions o) {
   if (!opened.ok()) return fail(opened.error());
   Session& session = **opened;
   for (const SessionInput& output : session.outputs()) o.outputs.push_back({output.name, output.dtype, output.shape});
-  if (is_stream(o, session)) return run_stream(common, o, {std::move(*opened)}, *labels, device->note);
+  if (is_stream(o, session)) {
+    Together alone;
+    alone.names.push_back(common.device == "auto" ? "cpu" : common.device), alone.note = device->note;
+    alone.sessions.push_back(std::move(*opened));
+    return run_stream(common, o, alone, *labels);
+  }
+  if (auto applies = refuse_options(*o.command, {"--trace"}, "is for many items; 'sparkle report --trace' draws one run");
+      !applies.ok())
+    return fail(applies.error());
   if (!o.output.empty()) {
     std::error_code error;
     std::filesystem::create_directories(o.output, error);
@@ -315,6 +336,13 @@ void add_run(CLI::App& app, Chosen& chosen) {
       ->check(CLI::Range(1, 65536));
   command->add_option("--frames", o->frames, "WxH: the input is a stream of raw rgb24 frames, - from standard input");
   command->add_flag("--live", o->live, "frames that there is no time for are dropped, and counted");
+  command
+      ->add_option("--split", o->split,
+                   "several devices: auto leaves out those that are predicted to bring next to nothing, always takes all")
+      ->check(CLI::IsMember({"auto", "always"}));
+  command->add_option("--trace", o->trace,
+                      "many items: also writes when each was uploaded, computed and downloaded, and on which device, to this "
+                      "file, for Perfetto or chrome://tracing");
   command->add_option(
       "--preset", o->preset,
       "pictures: imagenet (shorter side 256, crop 224, mean and deviation), unit (0..1), raw (0..255), mobilenet "

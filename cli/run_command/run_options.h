@@ -25,6 +25,8 @@ struct RunOptions {
   int batch = 1;
   std::string frames;  // their size; empty: files
   bool live = false;
+  std::string split = "auto";  // of several devices: auto or always
+  std::string trace;           // where the stream's is written
   // pictures; empty: from the preset, the preset from the model
   std::string preset, fit, color, size, crop, scale, mean, std;
   std::optional<float> pad_value;

@@ -8,6 +8,7 @@
 
 #include <future>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,17 @@ inline std::future<std::vector<Tensor>> run_async(Session session, std::vector<T
 struct PipelineOptions {
   int32_t depth = 0;    // items that the device has at once; 0: 3
   int32_t waiting = 0;  // items that wait for one of these before submit() waits; 0: four times as many
+  // Of several sessions alone; see sparkle_pipeline_options.
+  bool always = false;   // all devices take items, also those that are predicted to bring next to nothing
+  std::string fallback;  // "warn", "allow" or "forbid", what a lost device had; empty: warn
+  int64_t items = 0;     // that will come; 0: nobody knows
+};
+
+// What a device of a shared pipeline has done; see sparkle_pipeline_share.
+struct PipelineShare {
+  bool used = false, lost = false;
+  uint64_t items = 0;
+  double predicted = 0, seconds = 0;
 };
 
 class Pipeline {
@@ -38,6 +50,35 @@ class Pipeline {
     sparkle_pipeline* pipeline = nullptr;
     detail::check(sparkle_pipeline_open(session.c(), &given, &pipeline));
     handle_.reset(pipeline);
+  }
+  // One queue over several sessions of the same model, each on a device of its own; see sparkle_pipeline_open_shared.
+  explicit Pipeline(const std::vector<Session>& sessions, const PipelineOptions& options = {}) {
+    sparkle_pipeline_options given{};
+    given.size = sizeof given;
+    given.depth = options.depth, given.waiting = options.waiting, given.items = options.items;
+    given.split = options.always ? "always" : nullptr;
+    given.fallback = options.fallback.empty() ? nullptr : options.fallback.c_str();
+    std::vector<sparkle_session*> list;
+    for (const Session& session : sessions) list.push_back(session.c());
+    sparkle_pipeline* pipeline = nullptr;
+    detail::check(sparkle_pipeline_open_shared(list.data(), list.size(), &given, &pipeline));
+    handle_.reset(pipeline), sessions_ = list.size();
+  }
+  // Of several sessions: what each has done so far, in their order, and which of them work, and why.
+  std::vector<PipelineShare> shares() const {
+    std::vector<PipelineShare> list;
+    for (size_t i = 0; i < sessions_; ++i) {
+      sparkle_pipeline_share share{};
+      share.size = sizeof share;
+      detail::check(sparkle_pipeline_get_share(handle_.get(), i, &share));
+      list.push_back({share.used != 0, share.lost != 0, share.items, share.predicted, share.seconds});
+    }
+    return list;
+  }
+  std::string why() const {
+    char* text = nullptr;
+    detail::check(sparkle_pipeline_why(handle_.get(), &text));
+    return detail::take_text(text);
   }
 
   // One tensor per input, in the model's order; their memory may not change before the result is there. Waits while the
@@ -65,7 +106,7 @@ class Pipeline {
     return taken ? std::move(result) : std::future<Outputs>();
   }
   // Returns when each item has its result; nothing may be submitted any more.
-  void close() { handle_.reset(); }
+  void close() { detail::check(sparkle_pipeline_drain(handle_.get())); }
 
  private:
   struct Item {
@@ -92,6 +133,7 @@ class Pipeline {
     void operator()(sparkle_pipeline* pipeline) const { sparkle_pipeline_close(pipeline); }
   };
   std::unique_ptr<sparkle_pipeline, Close> handle_;
+  size_t sessions_ = 0;  // of a shared one
 };
 
 }  // namespace sparkle

@@ -384,6 +384,12 @@ typedef struct sparkle_pipeline_options {
   size_t size;     /* sizeof(sparkle_pipeline_options) */
   int32_t depth;   /* items that the device has at once; 0: 3 */
   int32_t waiting; /* items that wait for one of these before sparkle_pipeline_submit waits; 0: four times as many */
+  /* of sparkle_pipeline_open_shared alone */
+  const char* split;    /* "auto" or NULL: devices that are predicted to bring next to nothing, and all but one of those on the
+                           CPU's cores, take no items; "always": all take some */
+  const char* fallback; /* "warn", NULL or "allow": what a lost device had is run by the others, an event of its session says
+                           so; "forbid": it comes back with its error */
+  int64_t items;        /* that will come, where that is known: the last do not wait for the slowest device; 0: nobody knows */
 } sparkle_pipeline_options;
 
 /* An item's result: the outputs, which are the caller's and released by sparkle_value_release, or what was wrong with this
@@ -395,6 +401,25 @@ typedef void (*sparkle_done_function)(void* user, sparkle_status status, const c
 /* The session stays open as long as the pipeline is. */
 SPARKLE_API sparkle_status sparkle_pipeline_open(sparkle_session* session, const sparkle_pipeline_options* options,
                                                  sparkle_pipeline** pipeline);
+/* One queue over several sessions of the same model, each on a device of its own; one may be there several times. Each device
+ * takes items as fast as it is, results come in the order of the items. Outputs of different devices differ by rounding errors.
+ * Beside GPUs leave a thread of the CPU to feed each of them (sparkle_device_options.threads). */
+SPARKLE_API sparkle_status sparkle_pipeline_open_shared(sparkle_session* const* sessions, size_t session_count,
+                                                        const sparkle_pipeline_options* options, sparkle_pipeline** pipeline);
+
+typedef struct sparkle_pipeline_share {
+  size_t size;      /* sizeof(sparkle_pipeline_share) */
+  int32_t used;     /* 0: it takes no items, as sparkle_pipeline_why says, or none has come yet */
+  int32_t lost;     /* 1: it was lost or full, and takes no more */
+  uint64_t items;   /* whose results it gave */
+  double predicted; /* seconds for an item; 0: nobody knows */
+  double seconds;   /* the same as measured of late; 0: not yet */
+} sparkle_pipeline_share;
+/* What a session of a shared pipeline has done, by its place among those given. */
+SPARKLE_API sparkle_status sparkle_pipeline_get_share(sparkle_pipeline* pipeline, size_t session,
+                                                      sparkle_pipeline_share* share);
+/* Which devices of a shared pipeline work and why, one line, empty before the first item; released by sparkle_string_free. */
+SPARKLE_API sparkle_status sparkle_pipeline_why(sparkle_pipeline* pipeline, char** text);
 /* Takes an item, and waits while the pipeline is full. The inputs' memory may neither change nor go before `done` is called. */
 SPARKLE_API sparkle_status sparkle_pipeline_submit(sparkle_pipeline* pipeline, const sparkle_tensor* inputs, size_t input_count,
                                                    sparkle_done_function done, void* user);
@@ -402,7 +427,9 @@ SPARKLE_API sparkle_status sparkle_pipeline_submit(sparkle_pipeline* pipeline, c
 SPARKLE_API sparkle_status sparkle_pipeline_try_submit(sparkle_pipeline* pipeline, const sparkle_tensor* inputs,
                                                        size_t input_count, sparkle_done_function done, void* user,
                                                        int32_t* taken);
-/* Returns when each item has its result; then the pipeline is gone. NULL is allowed. */
+/* Returns when each item has its result; nothing may be submitted any more, and what was done can still be asked. */
+SPARKLE_API sparkle_status sparkle_pipeline_drain(sparkle_pipeline* pipeline);
+/* The same, and then the pipeline is gone. NULL is allowed. */
 SPARKLE_API void sparkle_pipeline_close(sparkle_pipeline* pipeline);
 
 /* -- Vulkan: a device, a queue and buffers of the caller's ----------------------------------------------------------------- */

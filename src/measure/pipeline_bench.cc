@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
-#include <random>
 
 #include "base/median.h"
-#include "base/system/out_of_memory.h"
+#include "measure/streams/bench_items.h"
 #include "measure/roofs/plan_roofs.h"
 #include "run/wipe.h"
 
@@ -14,7 +12,6 @@ namespace sparkle {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr size_t kItems = 4;  // that differ
 constexpr double kRoundSeconds = 0.35, kTolerance = 0.03;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -22,36 +19,6 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 struct Items {
   std::vector<std::vector<HostTensor>> inputs, wanted;
 };
-
-// Floats that differ from the first item's; numbers and truth values may be sizes and places, and stay.
-Result<std::vector<HostTensor>> another(const std::vector<HostTensor>& first, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<HostTensor> tensors;
-  for (const HostTensor& t : first) {
-    if (t.dtype != DType::f32) {
-      tensors.push_back(t);
-      continue;
-    }
-    SPARKLE_TRY(other, allocate_tensor(t.dtype, t.shape, "An input"));
-    for (int64_t i = 0; i < t.elements(); ++i) other.data<float>()[i] = t.data<float>()[i] + 0.1f * normal(random);
-    tensors.push_back(std::move(other));
-  }
-  return tensors;
-}
-
-bool same(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b) {
-  for (size_t i = 0; i < a.size(); ++i)
-    if (!(a[i].shape == b[i].shape) ||
-        std::memcmp(a[i].bytes.get(), b[i].bytes.get(), static_cast<size_t>(a[i].size_bytes())) != 0)
-      return false;
-  return a.size() == b.size();
-}
-
-Error wrong(const char* how, size_t item) {
-  return {Reason::internal, std::string("An item that was run ") + how + " (" + std::to_string(item) +
-                                ") has other outputs than the same item by itself on wiped memory."};
-}
 
 // The least that the machine needs for an item, whichever way its steps overlap with those of others.
 double least_seconds(const Plan& plan, const Device& device) {
@@ -66,15 +33,12 @@ double least_seconds(const Plan& plan, const Device& device) {
 }  // namespace
 
 Result<PipelineMeasurement> measure_pipeline(const std::shared_ptr<Session>& session, const std::vector<HostTensor>& inputs,
-                                             ModelCheck& check, const PipelineBenchOptions& options) {
+                                             ModelCheck& check, const PipelineBenchOptions& options,
+                                             const std::shared_ptr<PipelineTrace>& trace) {
   Items items;
-  for (size_t i = 0; i < kItems; ++i) {
-    if (i == 0) {
-      items.inputs.push_back(inputs);
-    } else {
-      SPARKLE_TRY(other, another(inputs, options.seed + i));
-      items.inputs.push_back(std::move(other));
-    }
+  SPARKLE_TRY(given, bench_items(inputs, options.seed));
+  items.inputs = std::move(given);
+  for (size_t i = 0; i < kBenchItems; ++i) {
     SPARKLE_TRY(outputs, session->run_wiped(items.inputs[i], kWipedToNan));
     if (i == 0 && check.possible()) SPARKLE_CHECK(check.accept(outputs, "before it was timed"));
     items.wanted.push_back(std::move(outputs));
@@ -93,29 +57,31 @@ Result<PipelineMeasurement> measure_pipeline(const std::shared_ptr<Session>& ses
     roofs.take();
     const auto begin = Clock::now();
     for (int i = 0; i < m.items; ++i) {
-      const size_t which = static_cast<size_t>(i) % kItems;
+      const size_t which = static_cast<size_t>(i) % kBenchItems;
       const auto start = Clock::now();
       SPARKLE_TRY(outputs, session->run(items.inputs[which]));
       latencies.push_back(seconds_since(start));
-      if (!same(outputs, items.wanted[which])) return wrong("alone", which);
+      if (!same_outputs(outputs, items.wanted[which])) return wrong_item("alone", which);
     }
     synchronous.push_back(seconds_since(begin) / m.items);
     // The comparison of outputs is part of both: here by a thread of the pipeline's.
     Status status = ok();
     PipelineOptions pipe;
     pipe.depth = options.depth;
+    if (round == 0) pipe.trace = trace;
     Pipeline pipeline(session, pipe);
     const auto piped = Clock::now();
     for (int i = 0; i < m.items; ++i) {
-      const size_t which = static_cast<size_t>(i) % kItems;
+      const size_t which = static_cast<size_t>(i) % kBenchItems;
       SPARKLE_CHECK(pipeline.submit(items.inputs[which], [&, which](Pipeline::Outputs outputs) {
         if (!status.ok()) return;
         if (!outputs.ok()) status = outputs.error();
-        else if (!same(*outputs, items.wanted[which])) status = wrong("in a pipeline", which);
+        else if (!same_outputs(*outputs, items.wanted[which])) status = wrong_item("in a pipeline", which);
       }));
     }
     pipeline.close();
-    pipelined.push_back(seconds_since(piped) / m.items);
+    // Noting takes time: a round that is traced counts only where there is no other.
+    if (round > 0 || !trace || m.rounds == 1) pipelined.push_back(seconds_since(piped) / m.items);
     SPARKLE_CHECK(std::move(status));
     const PipelineTimes times = pipeline.times();
     m.host.items += times.items, m.host.handing += times.handing, m.host.waiting += times.waiting;

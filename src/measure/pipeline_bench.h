@@ -34,8 +34,9 @@ struct PipelineMeasurement {
 };
 
 // `inputs`: the first item; three more of the same shapes have random numbers. `check`: of the first. Errors: those of running;
-// internal where an output is wrong.
+// internal where an output is wrong. `trace`: of the first pipelined round.
 Result<PipelineMeasurement> measure_pipeline(const std::shared_ptr<Session>& session, const std::vector<HostTensor>& inputs,
-                                             ModelCheck& check, const PipelineBenchOptions& options);
+                                             ModelCheck& check, const PipelineBenchOptions& options,
+                                             const std::shared_ptr<PipelineTrace>& trace = nullptr);
 
 }  // namespace sparkle

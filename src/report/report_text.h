@@ -9,6 +9,8 @@
 
 namespace sparkle {
 
+class PipelineTrace;
+
 // Totals, then a row for each step in the order of the plan.
 std::string model_report_text(const ModelReport& report);
 
@@ -22,5 +24,8 @@ std::string model_report_html(const ModelReport& report);
 // The traced run as a Chrome trace, which Perfetto and chrome://tracing open: tracks of the caller, of the device's queue and
 // of each thread, and the memory in use.
 std::string model_report_trace(const ModelReport& report);
+// The items of a pipeline as one: a process for each device, tracks for handing over, upload, compute, download and bringing
+// back, a span for each item on each.
+std::string pipeline_trace_text(const PipelineTrace& trace);
 
 }  // namespace sparkle

@@ -1,9 +1,9 @@
 // One run as a Chrome trace (JSON, "Trace Event Format"). Times count from the call on the caller's clock, in microseconds; a
 // device's own clock is set so that its last step ends when the caller heard of the end.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "report/chrome_trace.h"
 #include "report/report_text.h"
 
 namespace sparkle {
@@ -13,42 +13,6 @@ using nlohmann::json;
 namespace {
 
 constexpr int kCaller = 0, kQueue = 1, kThreads = 2;  // tracks; those of threads count on
-
-class Trace {
- public:
-  void name(int track, const std::string& text) {
-    events_.push_back({{"ph", "M"}, {"pid", 1}, {"tid", track}, {"name", "thread_name"}, {"args", {{"name", text}}}});
-    events_.push_back(
-        {{"ph", "M"}, {"pid", 1}, {"tid", track}, {"name", "thread_sort_index"}, {"args", {{"sort_index", track}}}});
-  }
-  void process(const std::string& text) {
-    events_.push_back({{"ph", "M"}, {"pid", 1}, {"name", "process_name"}, {"args", {{"name", text}}}});
-  }
-  void span(int track, const std::string& name, const char* kind, double begin, double end, json args = json::object()) {
-    events_.push_back({{"ph", "X"},
-                       {"pid", 1},
-                       {"tid", track},
-                       {"name", name},
-                       {"cat", kind},
-                       {"ts", begin * 1e6},
-                       {"dur", std::max(0.0, end - begin) * 1e6},
-                       {"args", std::move(args)}});
-  }
-  void memory(double at, int64_t bytes) {
-    events_.push_back({{"ph", "C"}, {"pid", 1}, {"name", "tensors in use"}, {"ts", at * 1e6}, {"args", {{"bytes", bytes}}}});
-  }
-  // A sentence across all tracks.
-  void note(double at, const std::string& text) {
-    events_.push_back({{"ph", "i"}, {"s", "g"}, {"pid", 1}, {"tid", kCaller}, {"name", text}, {"ts", at * 1e6}});
-  }
-  std::string text(int64_t left_out) const {
-    const json all{{"displayTimeUnit", "ms"}, {"traceEvents", events_}, {"otherData", {{"tasks left out", left_out}}}};
-    return all.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
-  }
-
- private:
-  json events_ = json::array();
-};
 
 json args_of(const ReportStep& s) {
   return {{"what", s.what},
@@ -72,7 +36,7 @@ std::string model_report_trace(const ModelReport& r) {
   const auto end_of = [&](size_t i) { return run.steps[i].begin + run.steps[i].seconds; };
   const double submitted = run.before_seconds, complete = submitted + run.seconds;
   const double first = r.clock_of_device && steps > 0 ? std::max(submitted, complete - end_of(steps - 1)) : submitted;
-  Trace trace;
+  ChromeTrace trace;
   trace.process("sparkle: " + r.model + " on " + r.device.name);
   trace.name(kCaller, "caller");
   trace.name(kQueue, r.clock_of_device ? "compute queue (the device's clock)" : "steps");
@@ -103,7 +67,7 @@ std::string model_report_trace(const ModelReport& r) {
                  first + task.end, {{"step", task.step}});
   if (run.tasks_left_out > 0)
     trace.note(complete, std::to_string(run.tasks_left_out) + " tasks of threads are not drawn; steps are whole");
-  return trace.text(run.tasks_left_out);
+  return trace.text("tasks left out", run.tasks_left_out);
 }
 
 }  // namespace sparkle

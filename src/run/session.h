@@ -80,6 +80,8 @@ class Session {
   Status recover(const Error& error, const Backend* failed);
   // What was done in another way than asked for, so far; the list lives as long as the session.
   const EventList& events() const { return events_; }
+  // Of who shares work among several sessions.
+  void add_event(FallbackEvent event) { events_.add(std::move(event), fallback_); }
 
   // The plan for these inputs, made and compiled if new (weights packed), nothing run. Only shapes and types matter: tensors
   // may come without memory, except for inputs that are needed by value.

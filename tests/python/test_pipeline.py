@@ -97,3 +97,33 @@ def test_types_that_numpy_lacks():
     with sparkle.Pipeline(sparkle.Session(model)) as pipeline:
         (y,) = pipeline.submit(np.arange(-2, 2).astype(ml_dtypes.bfloat16)).result()
     assert y.dtype == ml_dtypes.bfloat16 and y.tolist() == [0, 0, 0, 1]
+
+
+def test_devices_share_the_items():
+    given = images(30)
+    with sparkle.Session(MODEL, threads=1) as one:
+        wanted = [one.run(x)[0] for x in given]
+        with sparkle.Pipeline(MODEL, devices=["cpu", "reference"], split="always", items=31) as pipeline:
+            assert pipeline.why == ""
+            got = [outputs[0] for outputs in pipeline.map(given)]
+            wrong = pipeline.submit(np.zeros((1, 4, 9, 12), np.float32))
+            with pytest.raises(sparkle.BadInput):
+                wrong.result()
+        assert pipeline.why == "cpu and reference, as asked for"
+        assert [s.name for s in pipeline.shares] == ["cpu", "reference"]
+        assert sum(s.items for s in pipeline.shares) == 30 and not any(s.lost for s in pipeline.shares)
+        for a, b in zip(got, wanted):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+        # Where one alone is faster it works alone.
+        with sparkle.Pipeline([one, one]) as pipeline:
+            np.testing.assert_array_equal(pipeline.submit(given[0]).result()[0], wanted[0])
+            assert " alone: predicted " in pipeline.why
+            assert sorted(s.used for s in pipeline.shares) == [False, True]
+        with sparkle.Pipeline(one) as pipeline:
+            assert pipeline.shares == [] and pipeline.why == ""
+        for bad, sentence in (({"devices": "cpu"}, "is no list of devices"), ({"split": "always"}, "one session is given"),
+                              ({"threads": 1}, "go with devices")):
+            with pytest.raises(sparkle.BadInput, match=sentence):
+                sparkle.Pipeline(one, **bad)
+        with pytest.raises(sparkle.BadInput, match="split"):
+            sparkle.Pipeline([one, one], split="never")

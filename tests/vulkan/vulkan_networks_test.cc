@@ -15,6 +15,7 @@
 #include "networks/zoo.h"
 #include "measure/layer_bench.h"
 #include "measure/steps/optimisation_steps.h"
+#include "run/pipeline/shared_pipeline.h"
 #include "run/session_testing.h"
 #include "measure/roofs/stream_bench.h"
 #include "measure/tune_layers.h"
@@ -399,6 +400,48 @@ TEST_F(VulkanNetworks, ThreadsShareASession) {
       }
     });
   for (std::thread& t : threads) t.join();
+}
+
+// Two logical devices and the CPU take items of one stream; one of them is lost in the middle of it.
+TEST_F(VulkanNetworks, ThreadsOfSeveralDevicesShareAStream) {
+  constexpr size_t kItems = 18;
+  std::vector<std::vector<HostTensor>> items, wanted;
+  const auto reference = open("tiny_chain", make_reference_backend());
+  for (size_t i = 0; i < kItems; ++i) {
+    items.push_back(testing::random_inputs(*reference, 10 * i + 1));
+    auto outputs = reference->run(items.back());
+    ASSERT_TRUE(outputs.ok()) << outputs.error().message;
+    wanted.push_back(std::move(*outputs));
+  }
+  const auto first = backend_;
+  options_.try_first = false;
+  for (const int lost_at : {0, 3, 7}) {
+    faults_.lost_at_submit = lost_at;
+    ASSERT_TRUE(open_backend());
+    std::vector<std::shared_ptr<Session>> sessions{open("tiny_chain", first), open("tiny_chain", backend_),
+                                                   open("tiny_chain", make_reference_backend())};
+    SharedPipelineOptions options;
+    options.split = Split::always, options.names = {"vulkan:0", "vulkan:0 again", "reference"};
+    SharedPipeline pipeline(sessions, options);
+    std::vector<std::future<Pipeline::Outputs>> futures;
+    for (const auto& item : items) {
+      auto future = pipeline.submit(item);
+      ASSERT_TRUE(future.ok());
+      futures.push_back(std::move(*future));
+    }
+    uint64_t given = 0;
+    for (size_t i = 0; i < kItems; ++i) {
+      const auto outputs = futures[i].get();
+      ASSERT_TRUE(outputs.ok()) << outputs.error().message;
+      expect_equal(*outputs, wanted[i], "item " + std::to_string(i));
+    }
+    pipeline.close();
+    for (const DeviceShare& share : pipeline.shares()) {
+      given += share.items;
+      EXPECT_EQ(share.lost, share.name == "vulkan:0 again" && lost_at > 0 && sessions[1]->events().size() > 0) << share.name;
+    }
+    EXPECT_EQ(given, kItems);
+  }
 }
 
 }  // namespace

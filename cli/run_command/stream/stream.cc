@@ -5,12 +5,14 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/files/new_file.h"
 #include "base/printable.h"
 #include "base/system/cpu_count.h"
 #include "report/float_type.h"
 #include "vision/pictures/picture.h"
 #include "run/pipeline/ordered_work.h"
-#include "run/pipeline/pipeline.h"
+#include "report/report_text.h"
+#include "run/pipeline/shared_pipeline.h"
 #include "run_command/model_inputs.h"
 #include "run_command/progress.h"
 #include "run_command/stream/answers.h"
@@ -33,9 +35,11 @@ struct Counts {
 
 class Stream {
  public:
-  Stream(const CommonOptions& common, const RunOptions& options, const std::shared_ptr<Session>& session,
+  Stream(const CommonOptions& common, const RunOptions& options, const Together& devices,
          const std::vector<std::string>& labels)
-      : common_(common), options_(options), session_(session), labels_(labels) {}
+      : common_(common), options_(options), devices_(devices), session_(devices.sessions[0]), labels_(labels) {
+    if (!options.trace.empty()) trace = std::make_shared<PipelineTrace>();
+  }
 
   Status prepare(int64_t batch) {
     const SessionInput& input = session_->inputs()[0];
@@ -46,9 +50,34 @@ class Stream {
 
   // Items from `begin` on, as many as there are.
   Status run(int64_t begin, int64_t end, const std::function<Read(int64_t)>& read, Answers& answers, Progress& progress) {
+    if (devices_.sessions.size() == 1) {
+      PipelineOptions options;
+      options.trace = trace, options.name = devices_.names[0];
+      Pipeline pipeline(session_, options);
+      return run(pipeline, begin, end, read, answers, progress);
+    }
+    SharedPipelineOptions options;
+    options.names = devices_.names, options.trace = trace;
+    if (end < INT64_MAX) options.items = (end - begin + rows_ - 1) / rows_;
+    if (options_.split == "always") options.split = Split::always;
+    (void)parse_name(common_.fallback, options.fallback);
+    SharedPipeline pipeline(devices_.sessions, options);
+    Status status = run(pipeline, begin, end, read, answers, progress);
+    shares = pipeline.shares(), why = pipeline.why();
+    return status;
+  }
+
+  Counts counts;
+  std::vector<DeviceShare> shares;  // of several devices
+  std::string why;                  // these work
+  std::shared_ptr<PipelineTrace> trace;
+
+ private:
+  template <class P>
+  Status run(P& pipeline, int64_t begin, int64_t end, const std::function<Read(int64_t)>& read, Answers& answers,
+             Progress& progress) {
     const int readers = std::clamp(usable_threads(common_.threads).threads, 1, kMostReaders);
     OrderedWork<Read> ahead(begin, end, readers, kReadAhead * readers, read);
-    Pipeline pipeline(session_, {});
     for (int64_t i = begin; i < end && !stopped(); ++i) {
       Read item = ahead.take();
       if (!item) break;
@@ -69,14 +98,8 @@ class Stream {
     }
     if (!gathered_.empty()) hand_over(pipeline, answers, progress);
     pipeline.close();
-    times = pipeline.times();
     return std::move(stopped_);
   }
-
-  Counts counts;
-  PipelineTimes times;
-
- private:
   bool stopped() {
     const std::lock_guard lock(mutex_);
     return !stopped_.ok();
@@ -87,7 +110,8 @@ class Stream {
     if (stopped_.ok()) stopped_ = std::move(status);
   }
 
-  void hand_over(Pipeline& pipeline, Answers& answers, Progress& progress) {
+  template <class P>
+  void hand_over(P& pipeline, Answers& answers, Progress& progress) {
     // The model's own batch is filled; an open one is as long as there are items.
     const int64_t rows = fixed_ ? rows_ : static_cast<int64_t>(gathered_.size());
     auto batch = put_together(gathered_, rows);
@@ -137,6 +161,7 @@ class Stream {
 
   const CommonOptions& common_;
   const RunOptions& options_;
+  const Together& devices_;
   const std::shared_ptr<Session> session_;
   const std::vector<std::string>& labels_;
   int64_t rows_ = 1;
@@ -159,13 +184,38 @@ Result<HostTensor> tensor_of(const Picture& picture, const Preprocess& preproces
   return in_float_type(tensor, type);
 }
 
-int summary(const CommonOptions& common, const RunOptions& o, const Stream& stream, const Session& session, int64_t before,
-            double seconds, const std::string& device_note, const char* items) {
+nlohmann::json shares_json(const std::vector<DeviceShare>& shares) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const DeviceShare& share : shares)
+    list.push_back({{"name", share.name},
+                    {"used", share.used},
+                    {"lost", share.lost},
+                    {"runs", share.items},
+                    {"predicted_ms", share.predicted * 1e3},
+                    {"measured_ms", share.seconds * 1e3}});
+  return list;
+}
+
+// "cpu 12, vulkan:0 30 (lost)".
+std::string shares_text(const std::vector<DeviceShare>& shares) {
+  std::string text;
+  for (const DeviceShare& share : shares)
+    text += (text.empty() ? "" : ", ") + share.name + " " + std::to_string(share.items) + (share.lost ? " (lost)" : "");
+  return text;
+}
+
+int summary(const CommonOptions& common, const RunOptions& o, const Stream& stream, const Together& devices, int64_t before,
+            double seconds, const char* items) {
   const Counts& c = stream.counts;
   const int64_t answered = c.answered, unreadable = c.unreadable, failed = c.failed, dropped = c.dropped;
   const double rate = seconds > 0 ? static_cast<double>(answered) / seconds : 0;
+  std::vector<FallbackEvent> events;
+  for (const auto& session : devices.sessions)
+    for (FallbackEvent& event : session->events().all()) events.push_back(std::move(event));
   if (common.json && !o.output.empty()) {
-    std::printf("%s\n", nlohmann::json{{"device", device_note},
+    std::printf("%s\n", nlohmann::json{{"device", devices.note},
+                                       {"devices", shares_json(stream.shares)},
+                                       {"why", stream.why},
                                        {"answered", answered},
                                        {"answered_before", before},
                                        {"unreadable", unreadable},
@@ -173,7 +223,7 @@ int summary(const CommonOptions& common, const RunOptions& o, const Stream& stre
                                        {"dropped", dropped},
                                        {"seconds", seconds},
                                        {"items_per_second", rate},
-                                       {"events", json_of(session.events().all())},
+                                       {"events", json_of(events)},
                                        {"output", o.output}}
                             .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
                             .c_str());
@@ -188,6 +238,9 @@ int summary(const CommonOptions& common, const RunOptions& o, const Stream& stre
     // Answers on standard output stay alone there.
     std::FILE* to = o.output.empty() ? stderr : stdout;
     std::fprintf(to, "%s%s\n", text.c_str(), rates);
+    if (!stream.why.empty())
+      std::fprintf(to, "devices  %s\nruns     %s\n", printable_sentence(stream.why).c_str(),
+                   shares_text(stream.shares).c_str());
     if (!o.output.empty()) std::printf("written  %s\n", printable(o.output).c_str());
   }
   return unreadable + failed > 0 ? kCheckFailed : kDone;
@@ -201,8 +254,9 @@ bool is_stream(const RunOptions& o, const Session& session) {
   return session.inputs().size() == 1 && o.inputs.size() > 1;
 }
 
-int run_stream(const CommonOptions& common, const RunOptions& o, const std::shared_ptr<Session>& session,
-               const std::vector<std::string>& labels, const std::string& device_note) {
+int run_stream(const CommonOptions& common, const RunOptions& o, const Together& devices,
+               const std::vector<std::string>& labels) {
+  const std::shared_ptr<Session>& session = devices.sessions[0];
   if (session->inputs().size() != 1)
     return fail({Reason::bad_usage, "Many items are for models with one input; this one has " +
                                         std::to_string(session->inputs().size()) +
@@ -217,7 +271,11 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const std::shar
     return fail({Reason::bad_usage, "--live drops frames that there is no time for; it goes with --frames."});
   if (o.inputs.empty())
     return fail({Reason::bad_usage, "Nothing is given to run on; give files, a folder, a pattern, or with --frames - ."});
-  Stream stream(common, o, session, labels);
+  if (!o.trace.empty()) {
+    if (auto apart = check_apart(o.trace, o.model); !apart.ok()) return fail(apart.error());
+    if (auto writable = check_writable(o.trace); !writable.ok()) return fail(writable.error());
+  }
+  Stream stream(common, o, devices, labels);
   if (auto prepared = stream.prepare(o.batch); !prepared.ok()) return fail(prepared.error());
   const DType type = session->inputs()[0].dtype;
   std::vector<std::string> items;
@@ -248,7 +306,7 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const std::shar
         {Reason::bad_usage, "'" + printable(o.output) +
                                 "' is there already, and frames that are gone cannot be gone on with; give another --output."});
   if (!common.json && !o.output.empty()) {
-    std::printf("device   %s\n", device_note.c_str());
+    std::printf("device   %s\n", devices.note.c_str());
     if (pictures) std::printf("input    %s\n", preprocess_note(preprocess, o).c_str());
     if (begin > 0) std::printf("resumes  %lld items are answered already\n", static_cast<long long>(begin));
     std::fflush(stdout);
@@ -270,8 +328,12 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const std::shar
   const Status status = stream.run(begin, end, read, **answers, progress);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   progress.clear();
+  if (stream.trace) {
+    const std::string text = pipeline_trace_text(*stream.trace);
+    if (auto written = write_file(o.trace, std::as_bytes(std::span(text))); !written.ok()) return fail(written.error());
+  }
   if (!status.ok()) return fail(status.error(), common);
-  return summary(common, o, stream, *session, begin, seconds, device_note, frames ? "frames" : "items");
+  return summary(common, o, stream, devices, begin, seconds, frames ? "frames" : "items");
 }
 
 }  // namespace sparkle::cli

@@ -10,6 +10,7 @@
 #include "base/files/read_file.h"
 #include "base/median.h"
 #include "base/record.h"
+#include "run/choice/predicted.h"
 #include "run/opening/open_cuda.h"
 
 namespace sparkle {
@@ -75,11 +76,8 @@ DeviceOffer offer_of(const ChoiceRequest& request, const Named& device, const Gr
   if (!candidate.ok()) return offer.unusable = candidate.error().message, offer;
   auto plan = candidate->session->prepare(candidate->inputs);
   if (!plan.ok()) return offer.unusable = plan.error().message, offer;
-  double bytes = 0;
-  for (const HostTensor& t : candidate->inputs) bytes += static_cast<double>(t.size_bytes());
-  for (const int t : (*plan)->outputs) bytes += static_cast<double>((*plan)->tensors[static_cast<size_t>(t)].desc.bytes());
   offer.software = description.is_software();
-  offer.transfers = description.has_workgroups() ? transfer_seconds(description, bytes) : 0;
+  offer.transfers = predicted_transfers(**plan, description, candidate->inputs);
   offer.predicted = (*plan)->predicted_seconds() + offer.transfers;
   offer.measure = [candidate = *candidate] { return median_run(candidate); };
   return offer;

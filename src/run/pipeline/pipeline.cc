@@ -21,6 +21,9 @@ Pipeline::Pipeline(std::shared_ptr<Session> session, PipelineOptions options)
     : session_(std::move(session)),
       options_(std::move(options)),
       most_waiting_(static_cast<size_t>(std::max(1, options_.waiting > 0 ? options_.waiting : 4 * options_.depth))) {
+  if (options_.trace)
+    watch_ = std::make_unique<PipelineWatch>(options_.trace,
+                                             options_.name.empty() ? session_->backend()->device().name : options_.name);
   feeder_ = std::thread([this] { feed(); });
   finisher_ = std::thread([this] { finish(); });
 }
@@ -36,11 +39,12 @@ void Pipeline::close() {
   to_feed_.notify_one();
   if (feeder_.joinable()) feeder_.join();
   if (finisher_.joinable()) finisher_.join();
+  watch_.reset();
 }
 
-bool Pipeline::put(std::vector<HostTensor>& inputs, Done& done, std::unique_lock<std::mutex>& lock) {
+bool Pipeline::put(std::vector<HostTensor>& inputs, Done& done, int64_t number, std::unique_lock<std::mutex>& lock) {
   if (waiting_.size() >= most_waiting_) return false;
-  waiting_.push_back({std::move(inputs), std::move(done), nullptr, {}, nullptr, ok()});
+  waiting_.push_back({std::move(inputs), std::move(done), number < 0 ? counted_++ : number, nullptr, {}, nullptr, ok()});
   lock.unlock();
   to_feed_.notify_one();
   return true;
@@ -50,14 +54,18 @@ Status Pipeline::submit(std::vector<HostTensor> inputs, Done done) {
   std::unique_lock lock(mutex_);
   room_.wait(lock, [&] { return closed_ || waiting_.size() < most_waiting_; });
   if (closed_) return closed_error();
-  put(inputs, done, lock);
+  put(inputs, done, -1, lock);
   return ok();
 }
 
 Result<bool> Pipeline::try_submit(std::vector<HostTensor>& inputs, Done done) {
+  return try_submit(inputs, std::move(done), -1);
+}
+
+Result<bool> Pipeline::try_submit(std::vector<HostTensor>& inputs, Done done, int64_t number) {
   std::unique_lock lock(mutex_);
   if (closed_) return closed_error();
-  return put(inputs, done, lock);
+  return put(inputs, done, number, lock);
 }
 
 Result<std::future<Pipeline::Outputs>> Pipeline::submit(std::vector<HostTensor> inputs) {
@@ -92,8 +100,10 @@ void Pipeline::feed() {
     lock.unlock();
     room_.notify_one();
     const auto begin_time = Clock::now();
+    const double traced = watch_ ? watch_->now() : 0;
     item.begun = begin(item);
     const double taken = seconds_since(begin_time);
+    if (watch_) watch_->host(PipelineLane::hand_over, item.number, traced);
     lock.lock();
     times_.handing += taken;
     // What is complete already, as on CPUs, needs no other thread.
@@ -128,6 +138,14 @@ void Pipeline::tell_once(const Plan& plan) {
 }
 
 Status Pipeline::begin(Item& item) {
+  double traced = 0;
+  const auto stage = [&] {
+    if (watch_) traced = watch_->now();
+  };
+  // Nothing was handed over where there is no token.
+  const auto staged = [&](PipelineLane lane, Token token) {
+    if (watch_ && token.value != 0) watch_->device(lane, item.number, traced, item.set->backend(), token);
+  };
   const auto once = [&]() -> Status {
     item.token = {};
     item.device = session_->backend();
@@ -137,13 +155,19 @@ Status Pipeline::begin(Item& item) {
       if (!item.inputs[i].bytes && item.inputs[i].elements() > 0)
         return Error{Reason::bad_input, "Input '" + session_->inputs()[i].name + "' has a shape, but no values."};
     SPARKLE_CHECK(item.set->fit(session_->backend(), plan, item.inputs));
+    stage();
     SPARKLE_TRY(there, item.set->upload(item.inputs));
     item.token = there;
+    staged(PipelineLane::upload, there);
+    stage();
     SPARKLE_TRY(computed,
                 session_->submit(item.inputs, item.set->inputs(), item.set->outputs(), item.set->backend().get(), there));
     item.token = computed;
+    if (watch_) watch_->device(PipelineLane::compute, item.number, traced, item.set->backend(), computed);
+    stage();
     SPARKLE_TRY(back, item.set->download(computed));
     item.token = back;
+    if (back.value != computed.value) staged(PipelineLane::download, back);
     return ok();
   };
   return guard_memory("Running the model on these inputs", [&]() -> Status {
@@ -180,12 +204,15 @@ Pipeline::Outputs Pipeline::end(Item& item) {
   }
   const double waited = seconds_since(begin_time);
   const auto woken = Clock::now();
+  const double traced = watch_ ? watch_->now() : 0;
   Outputs outputs = status.ok() ? item.set->take() : Outputs(status.error());
+  if (watch_) watch_->host(PipelineLane::bring_back, item.number, traced);
   {
     const std::lock_guard lock(mutex_);
     times_.waiting += waited, times_.bringing += seconds_since(woken);
   }
   if (outputs.ok() || !is_of_the_device(outputs.error())) return outputs;
+  if (options_.passes_on && options_.passes_on(outputs.error())) return outputs;
   Status recovered =
       options_.recover ? options_.recover(outputs.error()) : session_->recover(outputs.error(), item.device.get());
   if (!recovered.ok()) return recovered.take_error();

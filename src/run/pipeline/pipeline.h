@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "run/pipeline/pipeline_trace.h"
 #include "run/pipeline/transfer_set.h"
 #include "run/session.h"
 
@@ -24,6 +25,11 @@ struct PipelineOptions {
   // can go on, and the items that failed so are run again, in their order. Empty: Session::recover(). Called by one thread at
   // a time.
   std::function<Status(const Error&)> recover;
+  // Asked with such an error before that: whether somebody else runs the item. Then the item has the error at once, and the
+  // session is left as it is. Empty: nobody does.
+  std::function<bool(const Error&)> passes_on = {};
+  std::shared_ptr<PipelineTrace> trace = nullptr;  // where given, each stage of each item is noted there
+  std::string name = {};                           // of the device, there; empty: as it calls itself
 };
 
 // Sums over the items so far, by the host's clock in seconds.
@@ -52,6 +58,8 @@ class Pipeline {
   Result<std::future<Outputs>> submit(std::vector<HostTensor> inputs);
   // The same without waiting; false where the pipeline is full, and the inputs are as they were.
   Result<bool> try_submit(std::vector<HostTensor>& inputs, Done done);
+  // The same for an item that has a number of its own in the trace, from the caller's `done` too; others are counted.
+  Result<bool> try_submit(std::vector<HostTensor>& inputs, Done done, int64_t number);
   // Takes nothing more, and returns when each item has its result.
   void close();
 
@@ -62,6 +70,7 @@ class Pipeline {
   struct Item {
     std::vector<HostTensor> inputs;
     Done done;
+    int64_t number = 0;
     std::unique_ptr<TransferSet> set;  // once it is under way
     Token token;                       // of the set's backend
     std::shared_ptr<Backend> device;   // that the session had when the item was begun
@@ -73,7 +82,7 @@ class Pipeline {
   Status begin(Item& item);
   Outputs end(Item& item);
   void hand_back(Item& item, std::unique_lock<std::mutex>& lock);
-  bool put(std::vector<HostTensor>& inputs, Done& done, std::unique_lock<std::mutex>& lock);
+  bool put(std::vector<HostTensor>& inputs, Done& done, int64_t number, std::unique_lock<std::mutex>& lock);
 
   const std::shared_ptr<Session> session_;
   const PipelineOptions options_;
@@ -82,10 +91,12 @@ class Pipeline {
   std::condition_variable room_, to_feed_, to_finish_;  // for submit(), feed() and finish()
   std::deque<Item> waiting_, under_way_;
   std::vector<std::unique_ptr<TransferSet>> free_;
-  int made_ = 0;  // sets
+  int made_ = 0;         // sets
+  int64_t counted_ = 0;  // items that came without a number
   bool closed_ = false, fed_ = false, finishing_ = false;
   PipelineTimes times_;
   std::atomic<bool> told_{false};
+  std::unique_ptr<PipelineWatch> watch_;
   std::thread feeder_, finisher_;
 };
 

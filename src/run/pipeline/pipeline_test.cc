@@ -5,73 +5,26 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstring>
 
-#include "backends/cpu/cpu_backend.h"
-#include "backends/reference/reference_backend.h"
-#include "base/system/thread_pool.h"
-#include "device/probe_cpu.h"
-#include "networks/zoo.h"
+#include "run/pipeline/pipelines_testing.h"
 #include "run/pipeline/slow_backend_testing.h"
-#include "run/session_testing.h"
 
 namespace sparkle {
 namespace {
 
+using testing::run_all;
 using testing::SlowBackend;
+using testing::work_for;
+using Results = testing::PipelineResults;
+using Work = testing::PipelineWork;
+constexpr auto same = testing::same_bytes;
 
-std::shared_ptr<Session> open(std::shared_ptr<Backend> backend, const char* name = "tiny_chain") {
-  auto session = Session::open(std::move(*zoo_network(name)), std::move(backend), {}, [name] { return zoo_network(name); });
-  EXPECT_TRUE(session.ok()) << (session.ok() ? "" : session.error().message);
-  return session.ok() ? std::shared_ptr<Session>(std::move(*session)) : nullptr;
-}
-std::shared_ptr<Backend> cpu() { return cpu::make_cpu_backend(probe_cpu(), std::make_shared<ThreadPool>(2)); }
-
-bool same(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i)
-    if (!(a[i].shape == b[i].shape) ||
-        std::memcmp(a[i].bytes.get(), b[i].bytes.get(), static_cast<size_t>(a[i].size_bytes())) != 0)
-      return false;
-  return true;
-}
-
-struct Work {
-  std::vector<std::vector<HostTensor>> items, wanted;
-};
-Work work_for(Session& session, int count) {
-  Work work;
-  for (int i = 0; i < count; ++i) {
-    work.items.push_back(testing::random_inputs(session, static_cast<uint64_t>(100 * i + 1)));
-    auto wanted = session.run(work.items.back());
-    EXPECT_TRUE(wanted.ok()) << wanted.error().message;
-    work.wanted.push_back(std::move(*wanted));
-  }
-  return work;
-}
-
-// What each item got, in the order in which results came.
-struct Results {
-  std::vector<int> order;
-  std::vector<Result<std::vector<HostTensor>>> of;
-};
-Results run_all(Pipeline& pipeline, const Work& work) {
-  Results results;
-  for (size_t i = 0; i < work.items.size(); ++i)
-    EXPECT_TRUE(pipeline
-                    .submit(work.items[i],
-                            [&results, i](Pipeline::Outputs outputs) {
-                              results.order.push_back(static_cast<int>(i));
-                              results.of.push_back(std::move(outputs));
-                            })
-                    .ok());
-  pipeline.close();
-  return results;
-}
+std::shared_ptr<Session> open(std::shared_ptr<Backend> backend) { return testing::open_tiny(std::move(backend)); }
+std::shared_ptr<Backend> cpu() { return testing::two_threads(); }
 void expect_all_right(const Results& results, const Work& work) {
-  ASSERT_EQ(results.order.size(), work.items.size());
+  results.expect_in_order(work.items.size());
+  ASSERT_EQ(results.of.size(), work.items.size());
   for (size_t i = 0; i < work.items.size(); ++i) {
-    EXPECT_EQ(results.order[i], static_cast<int>(i));
     ASSERT_TRUE(results.of[i].ok()) << results.of[i].error().message;
     EXPECT_TRUE(same(*results.of[i], work.wanted[i])) << i;
   }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <random>
 #include <set>
 #include <thread>
 #include <utility>
@@ -48,6 +49,22 @@ class SlowBackend final : public Backend {
     calls_ = 0, fail_at_ = call, reason_ = reason;
   }
   bool failed() const { return failed_; }
+  // From here on each program waits for a permit: what the device does is counted, and no clock is needed.
+  void meter() {
+    const std::lock_guard lock(mutex_);
+    metered_ = true;
+  }
+  void permit(int programs) {
+    {
+      const std::lock_guard lock(mutex_);
+      permits_ += programs;
+    }
+    changed_.notify_all();
+  }
+  // Programs that came to their end.
+  int completed() const { return completed_; }
+  // Each program takes up to so many microseconds more, by chance.
+  void dawdle(int most, unsigned seed) { most_delay_ = most, random_.seed(seed); }
   // Called once, at the next copy, when that has been handed over.
   void at_copy(std::function<void()> call) { at_copy_ = std::move(call); }
   // Whether a copy ran over memory that had been freed meanwhile.
@@ -74,11 +91,12 @@ class SlowBackend final : public Backend {
     ++under_way_;
     const auto timed = std::make_shared<Token>();
     const Token handed = put([this, &program, shown, timed, timestamps = options.timestamps, keep = options.keep_alive] {
+      take_permit();
       const auto token = under_->submit(program, shown, {{}, timestamps, nullptr});
       if (token.ok()) *timed = *token;
       Status status = token.ok() ? under_->wait(*token) : Status(token.error());
       if (keep) keep->clear();
-      --under_way_;
+      --under_way_, ++completed_;
       return status;
     });
     if (options.timestamps) timed_[handed.value] = timed;
@@ -173,6 +191,13 @@ class SlowBackend final : public Backend {
     if (reason_ == Reason::device_lost) lost_ = true;
     return Error{reason_, "The device fails as the test wants it."};
   }
+  // By the device's own thread.
+  void take_permit() {
+    if (most_delay_ > 0) std::this_thread::sleep_for(std::chrono::microseconds(random_() % static_cast<unsigned>(most_delay_)));
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_ || !metered_ || permits_ > 0; });
+    if (metered_) --permits_;
+  }
   Token put(std::function<Status()> job) {
     const std::lock_guard lock(mutex_);
     jobs_.push_back(std::move(job));
@@ -204,7 +229,10 @@ class SlowBackend final : public Backend {
   std::shared_ptr<Live> live_ = std::make_shared<Live>();
   std::function<void()> at_copy_;
   std::atomic<bool> lost_{false}, failed_{false}, touched_freed_{false};
-  std::atomic<int> under_way_{0};
+  std::atomic<int> under_way_{0}, completed_{0};
+  int permits_ = 0, most_delay_ = 0;
+  bool metered_ = false;
+  std::minstd_rand random_;
   int calls_ = 0, fail_at_ = -1;
   Reason reason_ = Reason::none;
   std::thread worker_;

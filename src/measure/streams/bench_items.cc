@@ -1,0 +1,52 @@
+#include "measure/streams/bench_items.h"
+
+#include <cstring>
+#include <random>
+
+#include "base/system/out_of_memory.h"
+
+namespace sparkle {
+namespace {
+
+Result<std::vector<HostTensor>> another(const std::vector<HostTensor>& first, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  std::vector<HostTensor> tensors;
+  for (const HostTensor& t : first) {
+    if (t.dtype != DType::f32) {
+      tensors.push_back(t);
+      continue;
+    }
+    SPARKLE_TRY(other, allocate_tensor(t.dtype, t.shape, "An input"));
+    for (int64_t i = 0; i < t.elements(); ++i) other.data<float>()[i] = t.data<float>()[i] + 0.1f * normal(random);
+    tensors.push_back(std::move(other));
+  }
+  return tensors;
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<HostTensor>>> bench_items(const std::vector<HostTensor>& inputs, uint64_t seed) {
+  std::vector<std::vector<HostTensor>> items{inputs};
+  for (size_t i = 1; i < kBenchItems; ++i) {
+    SPARKLE_TRY(other, another(inputs, seed + i));
+    items.push_back(std::move(other));
+  }
+  return items;
+}
+
+bool same_outputs(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!(a[i].shape == b[i].shape) ||
+        std::memcmp(a[i].bytes.get(), b[i].bytes.get(), static_cast<size_t>(a[i].size_bytes())) != 0)
+      return false;
+  return true;
+}
+
+Error wrong_item(const std::string& how, size_t item) {
+  return {Reason::internal, "An item that was run " + how + " (" + std::to_string(item) +
+                                ") has other outputs than the same item by itself on wiped memory."};
+}
+
+}  // namespace sparkle
