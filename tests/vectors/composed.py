@@ -58,6 +58,11 @@ def recurrent(make, alone):
     make.op("lstm_coupled", "LSTM", [(3, 2, 3), *w(make, 4, 1, 3, 4)], opset=14, outputs=3, hidden_size=4, input_forget=1,
             peer_is_right=RECURRENT)
     alone("lstm_batch_first", "LSTM", [(2, 4, 3), *w(make, 4, 1, 3, 4)], opset=14, outputs=3, hidden_size=4, layout=1)
+    make.random("lstm_last_state")  # the states of all steps are not asked for
+    nodes = [helper.make_node("LSTM", ["x", "w", "r"], ["", "h"], hidden_size=4)]
+    feeds = {"x": make.normal(3, 2, 3), "w": Const(make.normal(1, 16, 3)), "r": Const(make.normal(1, 16, 4))}
+    make.cases.append(Case("lstm_last_state", nodes, feeds, ["h"], 14))
+    PEER_IS_RIGHT["lstm_last_state"] = RECURRENT
     make.op("gru_forward", "GRU", [(5, 2, 3), *w(make, 3, 1, 3, 4)], opset=14, outputs=2, hidden_size=4)
     make.op("gru_linear_both_ways", "GRU", [(4, 3, 3), *w(make, 3, 2, 3, 4), lengths(1, 4, 3), (2, 3, 4)], opset=14, outputs=2,
             hidden_size=4, direction="bidirectional", linear_before_reset=1, peer_is_right=RECURRENT)
