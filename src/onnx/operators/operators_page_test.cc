@@ -12,6 +12,7 @@
 #include "families/types.h"
 #include "onnx/node.h"
 #include "onnx/operators/operators.h"
+#include "onnx/reader.h"
 
 namespace sparkle {
 namespace {
