@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/system/out_of_memory.h"
 #include "base/printable.h"
+#include "graph/composed/compose.h"
 #include "graph/einsum.h"
 #include "graph/evaluate/evaluate.h"
 #include "graph/graph_text.h"
@@ -214,6 +215,12 @@ Result<Graph> bound(const Graph& source, const std::vector<InputBinding>& inputs
     if (std::holds_alternative<EinsumOp>(op.params)) {
       SPARKLE_TRY(steps, expand_einsum(g, op));
       ready.resize(g.tensors.size(), false);
+      for (Op& step : steps) SPARKLE_CHECK(place(step));
+    } else if (std::holds_alternative<ComposedOp>(op.params)) {
+      const size_t before = g.tensors.size();
+      SPARKLE_TRY(steps, expand_composed(g, op));
+      ready.resize(g.tensors.size(), false);
+      for (size_t i = before; i < g.tensors.size(); ++i) ready[i] = g.tensors[i].constant.has_value();
       for (Op& step : steps) SPARKLE_CHECK(place(step));
     } else if (has_zero_points_by_row(g, op)) {
       std::vector<Op> steps = expand_zero_points(g, op);

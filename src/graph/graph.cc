@@ -39,6 +39,7 @@ std::string list_text(const Graph& graph, const std::vector<TensorId>& ids) {
 
 bool decides_by_value(const OpParams& params, size_t i) {
   if (std::holds_alternative<ConstantOfShapeOp>(params) || std::holds_alternative<RangeOp>(params)) return true;
+  if (const auto* composed = std::get_if<ComposedOp>(&params)) return decides_by_value(*composed, i);
   if (i == 0) return false;
   if (std::holds_alternative<OneHotOp>(params)) return i == 1;
   if (std::holds_alternative<NonMaxSuppressionOp>(params)) return i > 1;

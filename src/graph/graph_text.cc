@@ -75,7 +75,8 @@ constexpr std::string_view kOps[] = {"unknown",
                                      "quantized_matmul",
                                      "quantized_add",
                                      "quantized_average",
-                                     "host"};
+                                     "host",
+                                     "composed"};
 static_assert(std::size(kOps) == std::variant_size_v<OpParams>);
 
 template <class Op>

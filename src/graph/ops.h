@@ -17,6 +17,7 @@
 #include "families/reduce/reduce.h"
 #include "families/resize/resize.h"
 #include "families/sample/sample.h"
+#include "graph/composed/composed_ops.h"
 #include "graph/index_ops.h"
 
 namespace sparkle {
@@ -272,6 +273,13 @@ enum class HostKind : uint8_t {
   sequence_length,
   split_to_sequence,
   concat_from_sequence,
+  bit_and,
+  bit_or,
+  bit_xor,
+  shift_left,
+  shift_right,
+  bit_cast,
+  determinant,
 };
 struct Graph;
 struct HostOp {
@@ -284,7 +292,7 @@ struct HostOp {
   std::optional<int64_t> axis{};                         // Compress, Unique: none is given: of all elements in a row
   bool sorted = true;                                    // Unique
   bool keep_axis = true;                                 // SplitToSequence; ConcatFromSequence without it makes a new axis
-  DType dtype = DType::f32;                              // SequenceEmpty
+  DType dtype = DType::f32;                              // SequenceEmpty, BitCast
   bool average = true, half_pixel = true;                // RoiAlign
   int64_t height = 1, width = 1, samples = 0;            // RoiAlign
   double scale = 1;                                      // RoiAlign
@@ -303,6 +311,6 @@ using OpParams =
                  ShapeOp, SizeOp, ConstantOfShapeOp, RangeOp, ArgOp, TopKOp, CumSumOp, TriluOp, GatherElementsOp, GatherNDOp,
                  ScatterElementsOp, ScatterNDOp, OneHotOp, CenterCropPadOp, EinsumOp, NonMaxSuppressionOp, QuantizeOp,
                  DequantizeOp, DynamicQuantizeOp, QuantizedConvOp, QuantizedMatMulOp, QuantizedAddOp, QuantizedAverageOp,
-                 HostOp>;
+                 HostOp, ComposedOp>;
 
 }  // namespace sparkle

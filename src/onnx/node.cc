@@ -72,6 +72,12 @@ std::vector<double> Node::reals(std::string_view name) {
   return {attribute->floats().begin(), attribute->floats().end()};
 }
 
+std::vector<std::string> Node::texts(std::string_view name) {
+  const auto* attribute = find(name, AttributeProto::STRINGS, "a list of texts");
+  if (!attribute) return {};
+  return {attribute->strings().begin(), attribute->strings().end()};
+}
+
 Dims Node::dims(std::string_view name) {
   const std::vector<int64_t> values = integers(name);
   if (values.size() > static_cast<size_t>(kMaxRank)) {
@@ -145,6 +151,13 @@ TensorId Node::step(OpParams params, std::vector<TensorId> step_inputs) {
   const TensorId id = import_.graph.add(std::move(tensor));
   import_.graph.ops.push_back({std::move(step_name), type_, std::move(params), std::move(step_inputs), {id}});
   return id;
+}
+
+TensorId Node::number_like(double value, TensorId like) {
+  const std::vector<double> one{value};
+  const TensorId number =
+      import_.graph.add_constant(name_ + ":number" + std::to_string(++steps_), HostTensor::of(DType::f64, {}, one));
+  return step(CastOp{}, {number, like});
 }
 
 void Node::emit(OpParams params, std::vector<TensorId> from, std::vector<TensorId> to, const std::string& suffix) {

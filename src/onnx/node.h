@@ -55,6 +55,7 @@ class Node {
   std::string text(std::string_view name, std::string_view fallback);
   std::vector<int64_t> integers(std::string_view name);
   std::vector<double> reals(std::string_view name);
+  std::vector<std::string> texts(std::string_view name);
   Dims dims(std::string_view name);  // up to kMaxRank integers
   ::onnx::TensorProto* tensor(std::string_view name);
   // The graph in an attribute becomes a body of the operator, and what it reads inputs of it. False: it is not there or wrong,
@@ -75,6 +76,8 @@ class Node {
   // -- results: most functions return parameters for one operator on `inputs` and `outputs`
   // An operator before that one; its result is a new tensor.
   TensorId step(OpParams params, std::vector<TensorId> step_inputs);
+  // This value as a tensor without axes, of the type of another.
+  TensorId number_like(double value, TensorId like);
   // An operator on tensors of its own; `suffix` tells its name from the node's.
   void emit(OpParams params, std::vector<TensorId> from, std::vector<TensorId> to, const std::string& suffix = "");
   // The first output is this constant: no operator remains.
@@ -127,6 +130,9 @@ std::span<const OperatorRow> sample_operators();
 std::span<const OperatorRow> constant_operators();
 std::span<const OperatorRow> control_operators();
 std::span<const OperatorRow> sequence_operators();
+std::span<const OperatorRow> recurrent_operators();
+std::span<const OperatorRow> composed_operators();
+std::span<const OperatorRow> signal_operators();
 std::vector<std::span<const OperatorRow>> operator_themes();
 const OperatorRow* find_operator(std::string_view domain, std::string_view type);
 

@@ -359,7 +359,9 @@ class Reader {
     const int needed = form.most_inputs == kAny && row.min_inputs > 0 ? std::max(count, row.min_inputs) : row.min_inputs;
     for (int i = 0; i < needed; ++i)
       if (!node.given(i)) return refuse(node, Reason::bad_model, "it lacks its input " + std::to_string(i)), false;
-    const bool first_may_lack = node.type() == "If" || node.type() == "Loop" || node.type() == "Scan";
+    constexpr std::string_view kFirstMayLack[] = {"If", "Loop", "Scan", "RNN", "GRU", "LSTM"};
+    const bool first_may_lack =
+        std::find(std::begin(kFirstMayLack), std::end(kFirstMayLack), node.type()) != std::end(kFirstMayLack);
     if (node.outputs.empty() || (node.outputs[0] == kAbsent && !first_may_lack))
       return refuse(node, Reason::bad_model, "it has no first output"), false;
     return true;

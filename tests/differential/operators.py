@@ -20,6 +20,14 @@ WITHOUT_CASES = {  # operator: why it has none
     name: OF_DATA for name in (
         "If", "Loop", "Scan", "NonZero", "Compress", "Unique", "RoiAlign", "SequenceConstruct", "SequenceEmpty", "SequenceAt",
         "SequenceInsert", "SequenceErase", "SequenceLength", "SplitToSequence", "ConcatFromSequence")}
+COMPOSED = "made of operators that have cases, or exact on the host; tests/vectors/composed.py has its cases"
+WITHOUT_CASES |= {
+    name: COMPOSED for name in (
+        "RNN", "GRU", "LSTM", "LinearAttention", "CausalConvWithState", "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss",
+        "ReverseSequence", "TensorScatter", "CumProd", "MaxUnpool", "Col2Im", "AffineGrid", "EyeLike", "Optional",
+        "OptionalGetElement", "OptionalHasElement", "DFT", "STFT", "HannWindow", "HammingWindow", "BlackmanWindow",
+        "MelWeightMatrix", "Shrink", "IsInf", "SwiGLU", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", "BitShift",
+        "BitCast", "Det")}
 
 
 def supported_operators():

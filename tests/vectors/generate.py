@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the test vectors beside it: DIR/model.onnx, DIR/test_data_set_0/{input_I,output_I}.pb for each case of
 operators.py, windows.py, shapes.py, values.py, places.py, attention.py, quantized.py, networks.py, element_types.py,
-narrow_types.py and control.py.
+narrow_types.py, control.py and composed.py.
 Expected outputs: the reference evaluator of the onnx package in double precision, rounded to float32 once. Each float32
 case must agree with onnxruntime; PEER_IS_RIGHT lists the cases where the evaluator errs. Needs bench/requirements.txt
 (scripts/setup bench); run as build/venv/bin/python tests/vectors/generate.py [NAME...]."""
@@ -238,6 +238,7 @@ class Maker:
 
 def main():
     import attention
+    import composed
     import control
     import element_types
     import narrow_types
@@ -250,7 +251,7 @@ def main():
     import windows
     maker = Maker()
     for module in (operators, windows, shapes, values, places, attention, quantized, networks, element_types,
-                   narrow_types, control):
+                   narrow_types, control, composed):
         module.add(maker)
     names = [c.name for c in maker.cases]
     assert len(names) == len(set(names)), "two cases of one name"

@@ -156,7 +156,7 @@ Result<std::vector<HostTensor>> evaluate(const Op& op, const std::vector<const H
     FoldingCost cost;  // of results that are at most eight bytes for each element and axis
     for (const HostTensor* x : inputs)
       if (x) cost.bytes += 8 * kMaxRank * x->elements(), cost.work += 64 * x->elements();
-    if (host->kind == HostKind::roi_align || !worth_folding(op, cost, left))
+    if (host->kind == HostKind::roi_align || host->kind == HostKind::determinant || !worth_folding(op, cost, left))
       return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): it is left to the run."};
     take(cost, left);
     return host_values(op, inputs);

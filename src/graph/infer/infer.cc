@@ -129,4 +129,9 @@ Status infer_rule(InferContext& c, HostOp&) {
                 "only the data tells what comes behind it: a session runs such a model in parts, which is no single plan");
 }
 
+Status infer_rule(InferContext& c, ComposedOp&) {
+  return c.fail(Reason::operator_not_served,
+                "it is written with other operators when shapes are known, and is none of its own");
+}
+
 }  // namespace sparkle

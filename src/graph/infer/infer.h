@@ -129,5 +129,6 @@ Status infer_rule(InferContext& c, CenterCropPadOp& op);
 Status infer_rule(InferContext& c, EinsumOp& op);
 Status infer_rule(InferContext& c, NonMaxSuppressionOp& op);
 Status infer_rule(InferContext& c, HostOp& op);
+Status infer_rule(InferContext& c, ComposedOp& op);
 
 }  // namespace sparkle

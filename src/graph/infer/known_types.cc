@@ -44,12 +44,17 @@ struct Rule {
   Type of(const QuantizedAddOp&, size_t) const { return given(7) ? in(7) : in(0); }
   Type of(const QuantizedAverageOp&, size_t) const { return given(4) ? in(4) : in(0); }
 
+  Type of(const ComposedOp& p, size_t) const {
+    const Type own = result_type(p);
+    return own ? own : in(0);
+  }
   Type of(const HostOp& p, size_t k) const {
     switch (p.kind) {
       case HostKind::non_zero:
       case HostKind::sequence_length: return DType::i64;
       case HostKind::unique: return k == 0 ? in(0) : DType::i64;
-      case HostKind::sequence_empty: return p.dtype;
+      case HostKind::sequence_empty:
+      case HostKind::bit_cast: return p.dtype;
       default: return in(0);
     }
   }

@@ -8,6 +8,7 @@
 
 #include "graph/evaluate/values.h"
 #include "graph/infer/infer.h"
+#include "graph/parts/host_numbers.h"
 
 namespace sparkle {
 namespace {
@@ -250,7 +251,7 @@ Result<HostTensor> new_tensor(DType type, const Dims& shape, const std::string& 
 
 bool makes_tensors(const HostOp& op) {
   return op.kind == HostKind::non_zero || op.kind == HostKind::compress || op.kind == HostKind::unique ||
-         op.kind == HostKind::roi_align;
+         op.kind == HostKind::roi_align || computes_bits(op) || op.kind == HostKind::determinant;
 }
 
 Result<std::vector<HostTensor>> host_values(const Op& op, const std::vector<const HostTensor*>& inputs) {
@@ -262,6 +263,13 @@ Result<std::vector<HostTensor>> host_values(const Op& op, const std::vector<cons
     case HostKind::compress: return compress(op, *inputs[0], *inputs[1]);
     case HostKind::unique: return unique(op, *inputs[0]);
     case HostKind::roi_align: return roi_align(op, *inputs[0], *inputs[1], *inputs[2]);
+    case HostKind::bit_and:
+    case HostKind::bit_or:
+    case HostKind::bit_xor:
+    case HostKind::shift_left:
+    case HostKind::shift_right:
+    case HostKind::bit_cast: return host_bits(op, inputs);
+    case HostKind::determinant: return host_determinants(op, *inputs[0]);
     default: return wrong(op, Reason::operator_not_served, "it makes no tensors by itself");
   }
 }

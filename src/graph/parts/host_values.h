@@ -8,7 +8,7 @@
 
 namespace sparkle {
 
-// True for NonZero, Compress, Unique and RoiAlign.
+// True for NonZero, Compress, Unique, RoiAlign, the operators on bits and Det.
 bool makes_tensors(const HostOp& op);
 
 // Their outputs; inputs that are absent are nullptr. Errors: bad_shape, bad_input, type_not_served naming the node.

@@ -12,22 +12,41 @@
 #include "families/types.h"
 #include "onnx/node.h"
 #include "onnx/operators/operators.h"
+#include "onnx/reader.h"
 
 namespace sparkle {
 namespace {
 
 // What is refused of an operator that is supported else, or how it runs where that is worth knowing.
 const std::map<std::string_view, std::string_view> kNotes = {
-    {"BatchNormalization", "not the training form (`training_mode` 1, outputs of statistics)"},
+    {"BatchNormalization",
+     "of the training form, `training_mode` 1, what it finds and moves on; no saved statistics before opset 14"},
+    {"BitCast", "the model runs in parts: the host reads the bits"},
+    {"BitShift", "the model runs in parts: the host computes bits"},
+    {"BitwiseAnd", "the model runs in parts: the host computes bits"},
+    {"BitwiseNot", "the model runs in parts: the host computes bits"},
+    {"BitwiseOr", "the model runs in parts: the host computes bits"},
+    {"BitwiseXor", "the model runs in parts: the host computes bits"},
+    {"Col2Im", "images of up to three axes; a transposed convolution"},
     {"Compress", "the model runs in parts: its results have sizes that only data tell"},
+    {"DFT", "a product with a matrix of up to 2^24 elements"},
+    {"Det", "the model runs in parts: the host computes it, in double precision"},
     {"Dropout", "as in inference; `training_mode` has to be known to be false"},
+    {"GRU", "written out step by step, up to 4,096 steps of all directions"},
     {"GridSample", "images, not volumes"},
     {"If", "a condition known before the run takes its branch into the graph; else the model runs in parts"},
+    {"LSTM", "written out step by step, up to 4,096 steps of all directions"},
+    {"LinearAttention", "written out step by step, up to 4,096 steps"},
     {"Loop", "the model runs in parts; the body is planned once for each set of shapes"},
     {"LpNormalization", "`p` 1 and 2"},
     {"LpPool", "`p` 1, 2 and 3"},
     {"NonMaxSuppression", "its rows are padded where their count is not asked for, else the model runs in parts"},
     {"NonZero", "the model runs in parts: its results have sizes that only data tell"},
+    {"Optional", "of tensors, with an element"},
+    {"OptionalGetElement", "of tensors, with an element"},
+    {"OptionalHasElement", "where the model itself tells"},
+    {"RNN", "written out step by step, up to 4,096 steps of all directions"},
+    {"STFT", "a convolution with a matrix of up to 2^24 elements"},
     {"Scan", "from opset 9 on; the model runs in parts"},
     {"Unique", "the model runs in parts: its results have sizes that only data tell"},
 };

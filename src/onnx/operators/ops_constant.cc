@@ -80,9 +80,10 @@ constexpr OperatorRow kRows[] = {
 std::span<const OperatorRow> constant_operators() { return kRows; }
 
 std::vector<std::span<const OperatorRow>> operator_themes() {
-  return {window_operators(),   pointwise_operators(), normalize_operators(), attention_operators(), reduce_operators(),
-          quantize_operators(), shape_operators(),     index_operators(),     resize_operators(),    sample_operators(),
-          constant_operators(), control_operators(),   sequence_operators()};
+  return {window_operators(),   pointwise_operators(), normalize_operators(), attention_operators(),
+          reduce_operators(),   quantize_operators(),  shape_operators(),     index_operators(),
+          resize_operators(),   sample_operators(),    constant_operators(),  control_operators(),
+          sequence_operators(), recurrent_operators(), composed_operators(),  signal_operators()};
 }
 
 const OperatorRow* find_operator(std::string_view domain, std::string_view type) {

@@ -111,6 +111,34 @@ OpParams read_roi_align(Node& node) {
   return op;
 }
 
+OpParams read_bit_shift(Node& node) {
+  const std::string direction = node.text("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") return UnknownOp{"its attribute 'direction' is '" + direction + "'"};
+  HostOp op;
+  op.kind = direction == "LEFT" ? HostKind::shift_left : HostKind::shift_right, op.own = 2;
+  return op;
+}
+
+// Other bits than those of x: an exclusive or with all of them.
+OpParams read_bitwise_not(Node& node) {
+  const TensorId ones =
+      node.import().graph.add_constant(node.name() + ":ones", HostTensor::of(DType::i64, {}, std::vector<int64_t>{-1}));
+  node.inputs = {node.inputs[0], node.step(CastOp{}, {ones, node.inputs[0]})};
+  HostOp op;
+  op.kind = HostKind::bit_xor, op.own = 2;
+  return op;
+}
+
+OpParams read_bit_cast(Node& node) {
+  HostOp op;
+  op.kind = HostKind::bit_cast, op.own = 1;
+  const int to = static_cast<int>(std::clamp<int64_t>(node.integer("to", 0), 0, 1000));
+  const auto type = dtype_from_onnx(to);
+  if (!type) return UnknownOp{"its attribute 'to' is " + onnx_type_name(to)};
+  op.dtype = *type;
+  return op;
+}
+
 constexpr OperatorRow kControl[] = {
     {"If", read_if, 1},
     {"Loop", read_loop, 0},
@@ -119,6 +147,13 @@ constexpr OperatorRow kControl[] = {
     {"Compress", read_along<HostKind::compress>, 2},
     {"Unique", read_along<HostKind::unique>, 1},
     {"RoiAlign", read_roi_align, 3},
+    {"BitwiseAnd", read_plain<HostKind::bit_and>, 2},
+    {"BitwiseOr", read_plain<HostKind::bit_or>, 2},
+    {"BitwiseXor", read_plain<HostKind::bit_xor>, 2},
+    {"BitwiseNot", read_bitwise_not, 1},
+    {"BitShift", read_bit_shift, 2},
+    {"BitCast", read_bit_cast, 1},
+    {"Det", read_plain<HostKind::determinant>, 1},
 };
 
 OpParams read_sequence_empty(Node& node) {

@@ -33,16 +33,25 @@ TensorId mean_of_channels(Node& node, TensorId x, bool keep_dims) {
 // The training form normalises by what it finds in x; weights that are standardised are exported so.
 OpParams read_batch_normalization(Node& node) {
   BatchNormalizationOp op{node.real("epsilon", 1e-5)};
-  node.ignore("momentum");
+  const double momentum = node.real("momentum", 0.9);
   if (node.flag("training_mode", false)) {
     for (int i = 1; i < static_cast<int>(node.outputs.size()); ++i)
-      if (node.output_used(i)) return UnknownOp{"its output " + std::to_string(i) + " belongs to the training form"};
-    node.outputs.resize(1);
+      if (node.output_used(i) && (node.opset < 14 || i > 2))
+        return UnknownOp{"its output " + std::to_string(i) + " belongs to the training form"};
     const TensorId x = node.inputs[0];
     const TensorId centred = node.step(PointwiseNode{PointwiseOp::sub}, {x, mean_of_channels(node, x, true)});
     const TensorId squares = node.step(PointwiseNode{PointwiseOp::mul}, {centred, centred});
-    node.inputs[3] = mean_of_channels(node, x, false);
-    node.inputs[4] = mean_of_channels(node, squares, false);
+    const TensorId found[] = {mean_of_channels(node, x, false), mean_of_channels(node, squares, false)};
+    for (int i = 1; i < 3; ++i) {  // the statistics so far, moved on a little towards what was found
+      const auto at = static_cast<size_t>(i);
+      if (node.output_used(i)) {
+        const TensorId kept = node.step(PointwiseNode{PointwiseOp::affine, momentum, 0}, {node.inputs[at + 2]});
+        const TensorId moved = node.step(PointwiseNode{PointwiseOp::affine, 1 - momentum, 0}, {found[i - 1]});
+        node.emit(PointwiseNode{PointwiseOp::add}, {kept, moved}, {node.outputs[at]}, ":statistics" + std::to_string(i));
+      }
+      node.inputs[at + 2] = found[i - 1];
+    }
+    node.outputs.resize(1);
     return op;
   }
   if (node.opset < 7 && !node.flag("is_test", false)) return UnknownOp{"its attribute 'is_test' is 0: the training form"};

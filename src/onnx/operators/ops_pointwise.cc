@@ -110,6 +110,44 @@ OpParams read_swish(Node& node) {
   return PointwiseNode{PointwiseOp::mul};
 }
 
+// alpha's sigmoid of the gate, times the gate and the other input.
+OpParams read_swiglu(Node& node) {
+  const double alpha = node.real("alpha", 1);
+  TensorId gate = node.inputs[0];
+  if (alpha == 1) {
+    gate = node.step(PointwiseNode{PointwiseOp::silu}, {gate});
+  } else {
+    const TensorId scaled = node.step(with(PointwiseOp::affine, alpha), {gate});
+    gate = node.step(PointwiseNode{PointwiseOp::mul}, {gate, node.step(PointwiseNode{PointwiseOp::sigmoid}, {scaled})});
+  }
+  node.inputs[0] = gate;
+  return of_one_shape(node, PointwiseOp::mul);
+}
+
+// Nearer to zero by the bias beyond lambd, zero within.
+OpParams read_shrink(Node& node) {
+  const double lambd = node.real("lambd", 0.5), bias = node.real("bias", 0);
+  const TensorId x = node.inputs[0];
+  const TensorId above = node.step(PointwiseNode{PointwiseOp::greater}, {x, node.number_like(lambd, x)});
+  const TensorId below = node.step(PointwiseNode{PointwiseOp::less}, {x, node.number_like(-lambd, x)});
+  const TensorId lowered = node.step(PointwiseNode{PointwiseOp::select},
+                                     {above, node.step(with(PointwiseOp::affine, 1, -bias), {x}), node.number_like(0, x)});
+  node.inputs = {below, node.step(with(PointwiseOp::affine, 1, bias), {x}), lowered};
+  return PointwiseNode{PointwiseOp::select};
+}
+
+OpParams read_is_inf(Node& node) {
+  const bool negative = node.flag("detect_negative", true), positive = node.flag("detect_positive", true);
+  const TensorId x = node.inputs[0];
+  if (!negative && !positive) {
+    node.inputs = {x, x};
+    return PointwiseNode{PointwiseOp::less};
+  }
+  const TensorId read = negative && positive ? node.step(PointwiseNode{PointwiseOp::abs}, {x}) : x;
+  node.inputs = {read, node.number_like(positive ? kInfinity : -kInfinity, x)};
+  return PointwiseNode{PointwiseOp::equal};
+}
+
 // Since opset 11 the bounds are inputs 1 and 2, which stay until constants are resolved.
 OpParams read_clip(Node& node) {
   if (node.opset >= 11) return with(PointwiseOp::clip, -kInfinity, kInfinity);
@@ -201,6 +239,9 @@ constexpr OperatorRow kRows[] = {
     {"Selu", read_selu, 1},
     {"Gelu", read_gelu, 1},
     {"Swish", read_swish, 1},
+    {"SwiGLU", read_swiglu, 2},
+    {"Shrink", read_shrink, 1},
+    {"IsInf", read_is_inf, 1},
     {"Clip", read_clip, 1},
     {"PRelu", read_prelu, 2},
     {"Add", binary<P::add>, 2},

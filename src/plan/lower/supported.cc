@@ -93,9 +93,9 @@ std::optional<std::string> wrong_type(const Graph& graph, const Op& op) {
 
 // Operators that others stand for, or constants, once shapes are known.
 bool goes_when_bound(const Op& op) {
-  return std::holds_alternative<EinsumOp>(op.params) || std::holds_alternative<ShapeOp>(op.params) ||
-         std::holds_alternative<SizeOp>(op.params) || std::holds_alternative<ConstantOfShapeOp>(op.params) ||
-         std::holds_alternative<RangeOp>(op.params);
+  return std::holds_alternative<EinsumOp>(op.params) || std::holds_alternative<ComposedOp>(op.params) ||
+         std::holds_alternative<ShapeOp>(op.params) || std::holds_alternative<SizeOp>(op.params) ||
+         std::holds_alternative<ConstantOfShapeOp>(op.params) || std::holds_alternative<RangeOp>(op.params);
 }
 
 // The operators that some output of the model needs.
