@@ -83,7 +83,7 @@ std::string onnx_node(const std::string& type, const std::string& from, const st
 // All nodes that cannot run are named by the first call that could know, in C and in C++.
 TEST(Api, ModelsThatCannotRunAreNotOpened) {
   const auto value = [](const std::string& name) { return field(1, name) + field(2, field(1, number(1, 1))); };
-  const std::string graph = onnx_node("Foo", "x", "a") + onnx_node("Det", "a", "b") + onnx_node("Foo", "b", "y") +
+  const std::string graph = onnx_node("Foo", "x", "a") + onnx_node("Bernoulli", "a", "b") + onnx_node("Foo", "b", "y") +
                             field(2, "g") + field(11, value("x")) + field(12, value("y"));
   const std::string model = number(1, 8) +
                             std::string{char(7 << 3 | 2), char((graph.size() & 127) | 128), char(graph.size() >> 7)} + graph +
@@ -96,11 +96,12 @@ TEST(Api, ModelsThatCannotRunAreNotOpened) {
     EXPECT_EQ(e.status(), SPARKLE_NOT_SERVED);
     said = e.what();
   }
-  EXPECT_EQ(said,
-            "'model in memory' has 3 nodes that cannot run here (Foo x2, Det x1); export it without them (docs/operators.md "
-            "lists what is supported).\n"
-            "  Foo x2: ONNX has no operator of this name: 'Foo_of_x', 'Foo_of_b'\n"
-            "  Det x1: this operator is not supported: 'Det_of_a'");
+  EXPECT_EQ(
+      said,
+      "'model in memory' has 3 nodes that cannot run here (Foo x2, Bernoulli x1); export it without them (docs/operators.md "
+      "lists what is supported).\n"
+      "  Foo x2: ONNX has no operator of this name: 'Foo_of_x', 'Foo_of_b'\n"
+      "  Bernoulli x1: this operator is not supported: 'Bernoulli_of_a'");
   sparkle_session* session = nullptr;
   EXPECT_EQ(sparkle_session_open_memory(device.c(), model.data(), model.size(), nullptr, &session), SPARKLE_NOT_SERVED);
   EXPECT_EQ(session, nullptr);

@@ -32,23 +32,24 @@ class FirstSteps : public Command {
 TEST_F(FirstSteps, ModelsThatCannotRunNameEveryNode) {
   TestModel model(17);
   model.input("x", {1, 3}).output("y");
-  model.node("Foo", {"x"}, {"a"}).node("Det", {"a"}, {"b"}).node("Foo", {"b"}, {"y"});
+  model.node("Foo", {"x"}, {"a"}).node("Bernoulli", {"a"}, {"b"}).node("Foo", {"b"}, {"y"});
   const std::string file = save_model(model, "strange.onnx");
   for (const std::string& command :
        {"run " + file, "explain " + file, "bench --model " + file, "tune " + file, "compile " + file + " -o out.sparkle"}) {
     const Said said = sparkle(command);
     EXPECT_EQ(said.status, 2) << command;
-    EXPECT_SAYS(said.err,
-                "strange.onnx' has 3 nodes that cannot run here (Foo x2, Det x1); export it without them (docs/operators.md "
-                "lists what is supported).\n");
+    EXPECT_SAYS(
+        said.err,
+        "strange.onnx' has 3 nodes that cannot run here (Foo x2, Bernoulli x1); export it without them (docs/operators.md "
+        "lists what is supported).\n");
     EXPECT_SAYS(said.err, "\n  Foo x2: ONNX has no operator of this name: 'Foo_0', 'Foo_2'\n");
-    EXPECT_SAYS(said.err, "\n  Det x1: this operator is not supported: 'Det_1'\n");
+    EXPECT_SAYS(said.err, "\n  Bernoulli x1: this operator is not supported: 'Bernoulli_1'\n");
   }
   const auto json = nlohmann::json::parse(sparkle("run " + file + " --json").out)["error"];
   EXPECT_EQ(json["reason"], "operator_not_served");
   EXPECT_EQ(json["message"].get<std::string>().find('\n'), std::string::npos);
   EXPECT_EQ(json["details"], (nlohmann::json{"Foo x2: ONNX has no operator of this name: 'Foo_0', 'Foo_2'",
-                                             "Det x1: this operator is not supported: 'Det_1'"}));
+                                             "Bernoulli x1: this operator is not supported: 'Bernoulli_1'"}));
   EXPECT_EQ(sparkle("run " + kUpscale + " --shape 1x3x8x8 --json --threads 1").status, 0);
 }
 

@@ -270,15 +270,15 @@ def test_errors_survive_pickling(session):
 def test_models_that_cannot_run_are_refused_when_opened():
     onnx = pytest.importorskip("onnx")
     helper, f32 = onnx.helper, onnx.TensorProto.FLOAT
-    nodes = [helper.make_node("Foo", ["x"], ["a"], "foo_1"), helper.make_node("Det", ["a"], ["b"], "det"),
+    nodes = [helper.make_node("Foo", ["x"], ["a"], "foo_1"), helper.make_node("Bernoulli", ["a"], ["b"], "det"),
              helper.make_node("Foo", ["b"], ["y"], "foo_2"), helper.make_node("Bar", ["x"], ["unused"], "dead")]
     graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", f32, ["n", 3])],
                               [helper.make_tensor_value_info("y", f32, None)])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    with pytest.raises(sparkle.NotServed, match=r"has 3 nodes that cannot run here \(Foo x2, Det x1\)") as error:
+    with pytest.raises(sparkle.NotServed, match=r"has 3 nodes that cannot run here \(Foo x2, Bernoulli x1\)") as error:
         sparkle.Session(model)
     assert error.value.details == ["Foo x2: ONNX has no operator of this name: 'foo_1', 'foo_2'",
-                                   "Det x1: this operator is not supported: 'det'"]
+                                   "Bernoulli x1: this operator is not supported: 'det'"]
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g",
                               [helper.make_tensor_value_info("x", f32, [2, 3])],
                               [helper.make_tensor_value_info("y", onnx.TensorProto.DOUBLE, [2, 3])])
