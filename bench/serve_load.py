@@ -18,14 +18,13 @@ import sys
 import threading
 import time
 
-import numpy as np
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLIENTS = 2  # processes
 THREADS = 24  # of a client: more than wait in the queue and run
 
 
 def request_of(name, shape):
+    import numpy as np  # not for --help
     data = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
     text = json.dumps({"inputs": [{"name": name, "datatype": "FP32", "shape": shape,
                                    "parameters": {"binary_data_size": data.nbytes}}],
@@ -128,6 +127,7 @@ def cpu_in_process(command, model, threads):
 
 
 def serve_onnxruntime(model, threads, ready):
+    import numpy as np
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads

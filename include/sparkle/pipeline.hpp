@@ -26,9 +26,9 @@ struct PipelineOptions {
   int32_t depth = 0;    // items that the device has at once; 0: 3
   int32_t waiting = 0;  // items that wait for one of these before submit() waits; 0: four times as many
   // Of several sessions alone; see sparkle_pipeline_options.
-  bool always = false;   // all devices take items, also those that are predicted to bring next to nothing
-  std::string fallback;  // "warn", "allow" or "forbid", what a lost device had; empty: warn
-  int64_t items = 0;     // that will come; 0: nobody knows
+  bool always = false;     // all devices take items, also those that are predicted to bring next to nothing
+  std::string fallback{};  // "warn", "allow" or "forbid", what a lost device had; empty: warn
+  int64_t items = 0;       // that will come; 0: nobody knows
 };
 
 // What a device of a shared pipeline has done; see sparkle_pipeline_share.

@@ -113,7 +113,8 @@ std::vector<HostTensor> walk(const Plan& plan, const std::vector<HostTensor>& in
       case PlaceKind::input: return inputs[index].bytes.get();
       case PlaceKind::output: return outputs[index].bytes.get();
       case PlaceKind::constant: return plan.constants[index].value.bytes.get();
-      case PlaceKind::arena: break;
+      case PlaceKind::arena:
+      case PlaceKind::host: break;
     }
     return arena.data() + t.offset;
   };

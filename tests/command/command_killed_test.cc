@@ -162,7 +162,10 @@ TEST_F(CommandWithKilledSelfTests, AnotherKernelTakesItsPlace) {
 }
 
 TEST_F(CommandWithKilledSelfTests, WhereThereIsNoOtherItSaysSo) {  // layouts have one kernel
-  const testing::Said said = verify_without("copy");
+  const testing::Said warned = verify_without("copy");
+  EXPECT_EQ(warned.status, 0) << warned.out << warned.err;
+  EXPECT_SAYS(warned.err, "(copy) has no kernel on ");
+  const testing::Said said = sparkle(kVerify + " --fallback forbid", here_);
   EXPECT_EQ(said.status, 1) << said.out << said.err;
   EXPECT_SAYS(said.out, "banned are copy/units: two processes that tried it ended, or lost the device; use --device cpu");
 }

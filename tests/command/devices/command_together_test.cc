@@ -109,7 +109,8 @@ TEST_F(CommandTogether, SoftwareDevicesAndTheCpuShareAStream) {
   // Of "all" a software device is none.
   const Said all = stream("--device all --output all.jsonl");
   EXPECT_EQ(all.status, 0) << all.err;
-  EXPECT_SAYS(all.out, "runs     cpu ");
+  EXPECT_SAYS(all.out, "device   cpu, ");
+  EXPECT_EQ(all.out.find("vulkan"), std::string::npos) << all.out;
 
   // The trace: JSON, a process for each device, and the spans of an item in their order.
   const json trace = json::parse(text_of("trace.json"), nullptr, false);
