@@ -242,9 +242,10 @@ def test_stubs_name_what_is_there():
         assert own == named - {"__init__"}, entry.name
         assert fields == {name for name, value in vars(there).items() if isinstance(value, property)}, entry.name
         for function in functions:
-            ((signature, *_),) = vars(there)[function.name].__nb_signature__
-            core = ast.parse(signature + ": ...").body[0]
-            assert [a.arg for a in core.args.args] == [a.arg for a in function.args.args], signature
+            signatures = [signature for signature, *_ in vars(there)[function.name].__nb_signature__]
+            assert len(signatures) == sum(f.name == function.name for f in functions), signatures  # overloads
+            core = [ast.parse(signature + ": ...").body[0] for signature in signatures]
+            assert [a.arg for a in function.args.args] in [[a.arg for a in c.args.args] for c in core], signatures
     assert (pathlib.Path(sparkle.__file__).parent / "py.typed").exists()
     for kind in (sparkle.Session, sparkle.Device, sparkle.DeviceTensor, sparkle.InferenceSession):
         for name, function in vars(kind).items():

@@ -109,8 +109,8 @@ def test_devices_share_the_items():
             wrong = pipeline.submit(np.zeros((1, 4, 9, 12), np.float32))
             with pytest.raises(sparkle.BadInput):
                 wrong.result()
-        assert pipeline.why == "cpu and reference, as asked for"
-        assert [s.name for s in pipeline.shares] == ["cpu", "reference"]
+        assert pipeline.why.endswith(" and reference, as asked for")
+        assert len(pipeline.shares) == 2 and pipeline.shares[1].name == "reference"
         assert sum(s.items for s in pipeline.shares) == 30 and not any(s.lost for s in pipeline.shares)
         for a, b in zip(got, wanted):
             np.testing.assert_allclose(a, b, atol=1e-5)
