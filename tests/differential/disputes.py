@@ -1,5 +1,7 @@
 """Where two authorities contradict each other: the operator, what is contested, who is right and why. `sides`: whose answer is
 Sparkle's (reference, onnxruntime), or 'sparkle' where it follows the operator's text against both, or 'refused'."""
+import pathlib
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +44,12 @@ def attributes(case):
     return {a.name for n in case.model.graph.node for a in n.attribute}
 
 
+def bytes_saturate(case, detail):
+    """This CPU multiplies bytes by instructions that add pairs in 16 bits (x86 before VNNI)."""
+    cpus = pathlib.Path("/proc/cpuinfo")
+    return "shape" not in detail and cpus.exists() and not re.search(r"\b(avx_vnni|avx512_vnni|asimddp)\b", cpus.read_text())
+
+
 KNOWN = [
     Dispute("GridSample", "reference", lambda c, d: any(
         a.s in (b"bicubic", b"cubic") for n in c.model.graph.node for a in n.attribute),
@@ -77,6 +85,9 @@ KNOWN = [
             "ONNX Runtime takes a bound that is not given for the largest finite number and cuts infinities"),
     Dispute("Mod", "reference", whole_numbers, "ONNX Runtime computes fmod=1 of 64-bit integers in double"),
     Dispute("Einsum", "reference", whole_numbers, "ONNX Runtime adds 64-bit integers in double"),
+    *(Dispute(op, "reference", bytes_saturate, "without VNNI ONNX Runtime adds products of bytes in pairs of 16 bits, which "
+              "saturate; the evaluator's and Sparkle's sums are exact") for op in (
+                  "ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul")),
 ]
 
 
