@@ -5,6 +5,7 @@
 
 #include "base/median.h"
 #include "measure/streams/bench_items.h"
+#include "run/host_tensors.h"
 #include "measure/roofs/plan_roofs.h"
 #include "run/wipe.h"
 
@@ -61,7 +62,7 @@ Result<PipelineMeasurement> measure_pipeline(const std::shared_ptr<Session>& ses
       const auto start = Clock::now();
       SPARKLE_TRY(outputs, session->run(items.inputs[which]));
       latencies.push_back(seconds_since(start));
-      if (!same_outputs(outputs, items.wanted[which])) return wrong_item("alone", which);
+      if (!same_bytes(outputs, items.wanted[which])) return wrong_item("alone", which);
     }
     synchronous.push_back(seconds_since(begin) / m.items);
     // The comparison of outputs is part of both: here by a thread of the pipeline's.
@@ -76,7 +77,7 @@ Result<PipelineMeasurement> measure_pipeline(const std::shared_ptr<Session>& ses
       SPARKLE_CHECK(pipeline.submit(items.inputs[which], [&, which](Pipeline::Outputs outputs) {
         if (!status.ok()) return;
         if (!outputs.ok()) status = outputs.error();
-        else if (!same_outputs(*outputs, items.wanted[which])) status = wrong_item("in a pipeline", which);
+        else if (!same_bytes(*outputs, items.wanted[which])) status = wrong_item("in a pipeline", which);
       }));
     }
     pipeline.close();

@@ -30,4 +30,13 @@ void end_after_found_rows(HostTensor& tensor) {
   tensor.shape[0] = rows;
 }
 
+bool same_bytes(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const auto bytes = static_cast<size_t>(a[i].size_bytes());
+    if (!(a[i].shape == b[i].shape) || (bytes > 0 && std::memcmp(a[i].bytes.get(), b[i].bytes.get(), bytes) != 0)) return false;
+  }
+  return true;
+}
+
 }  // namespace sparkle

@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "base/system/out_of_memory.h"
 #include "serve/rows.h"
+#include "run/host_tensors.h"
 
 namespace sparkle::serve {
 namespace {

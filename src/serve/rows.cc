@@ -5,6 +5,7 @@
 
 #include "base/half_floats.h"
 #include "base/system/out_of_memory.h"
+#include "run/host_tensors.h"
 
 namespace sparkle::serve {
 namespace {
@@ -87,14 +88,6 @@ HostTensor turned_round(const HostTensor& tensor) {
   for (size_t i = 0; i < count; ++i)
     std::memcpy(turned.bytes.get() + i * size, tensor.bytes.get() + (count - 1 - i) * size, size);
   return turned;
-}
-
-bool same_bytes(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b) {
-  for (size_t i = 0; i < a.size(); ++i) {
-    const auto bytes = static_cast<size_t>(a[i].size_bytes());
-    if (!(a[i].shape == b[i].shape) || (bytes > 0 && std::memcmp(a[i].bytes.get(), b[i].bytes.get(), bytes) != 0)) return false;
-  }
-  return true;
 }
 
 bool agree(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b) {

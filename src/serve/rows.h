@@ -21,7 +21,6 @@ std::vector<HostTensor> rows_from(const std::vector<HostTensor>& whole, int64_t 
 
 // The same elements from the last to the first.
 HostTensor turned_round(const HostTensor& tensor);
-bool same_bytes(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b);
 // Whether two runs of one model on the same values came to the same: floats within what other kernels' rounding makes, anything
 // else to the bit.
 bool agree(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b);

@@ -35,15 +35,6 @@ Result<std::vector<std::vector<HostTensor>>> bench_items(const std::vector<HostT
   return items;
 }
 
-bool same_outputs(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i)
-    if (!(a[i].shape == b[i].shape) ||
-        std::memcmp(a[i].bytes.get(), b[i].bytes.get(), static_cast<size_t>(a[i].size_bytes())) != 0)
-      return false;
-  return true;
-}
-
 Error wrong_item(const std::string& how, size_t item) {
   return {Reason::internal, "An item that was run " + how + " (" + std::to_string(item) +
                                 ") has other outputs than the same item by itself on wiped memory."};

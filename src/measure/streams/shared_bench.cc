@@ -5,6 +5,7 @@
 
 #include "base/median.h"
 #include "measure/streams/bench_items.h"
+#include "run/host_tensors.h"
 #include "run/wipe.h"
 
 namespace sparkle {
@@ -28,8 +29,7 @@ Result<double> seconds_an_item(P& pipeline, const ItemList& items, const std::ve
     SPARKLE_CHECK(pipeline.submit(items[which], [&, which](Pipeline::Outputs outputs) {
       if (!status.ok()) return;
       if (!outputs.ok()) status = outputs.error();
-      else if (std::none_of(wanted.begin(), wanted.end(),
-                            [&](const ItemList& of) { return same_outputs(*outputs, of[which]); }))
+      else if (std::none_of(wanted.begin(), wanted.end(), [&](const ItemList& of) { return same_bytes(*outputs, of[which]); }))
         status = wrong_item(how, which);
     }));
   }

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/text/format.h"
+
 namespace sparkle {
 namespace {
 
-std::string in_ms(double seconds) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.3g ms", seconds * 1e3);
-  return text;
-}
+std::string in_ms(double seconds) { return format("%.3g ms", seconds * 1e3); }
 
 // The offers that may be chosen: usable, and no software device where there is another.
 std::vector<size_t> eligible(const std::vector<DeviceOffer>& offers, std::vector<DeviceRow>& rows) {

@@ -17,7 +17,7 @@ using testing::SlowBackend;
 using testing::work_for;
 using Results = testing::PipelineResults;
 using Work = testing::PipelineWork;
-constexpr auto same = testing::same_bytes;
+constexpr auto same = same_bytes;
 
 std::shared_ptr<Session> open(std::shared_ptr<Backend> backend) { return testing::open_tiny(std::move(backend)); }
 std::shared_ptr<Backend> cpu() { return testing::two_threads(); }

@@ -9,6 +9,7 @@
 #include "base/system/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "networks/zoo.h"
+#include "run/host_tensors.h"
 #include "run/pipeline/pipeline.h"
 #include "run/session_testing.h"
 
@@ -22,14 +23,6 @@ inline std::shared_ptr<Session> open_tiny(std::shared_ptr<Backend> backend, cons
 }
 inline std::shared_ptr<Backend> two_threads() { return cpu::make_cpu_backend(probe_cpu(), std::make_shared<ThreadPool>(2)); }
 
-inline bool same_bytes(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i)
-    if (!(a[i].shape == b[i].shape) ||
-        std::memcmp(a[i].bytes.get(), b[i].bytes.get(), static_cast<size_t>(a[i].size_bytes())) != 0)
-      return false;
-  return true;
-}
 // As devices differ, whose sums have another order.
 inline bool nearly_same(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b) {
   if (a.size() != b.size()) return false;
