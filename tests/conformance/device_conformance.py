@@ -8,7 +8,8 @@ that is not listed, a listed one that says something else and a listed one that 
 passes out of the list and puts the words of today into it; a directory that is not listed stays a failure, since it may
 have passed yesterday, unless --add says that it is a new one. Wrong values never get into the list. --sample takes one in N
 of the directories, chosen by the seed. --on-host runs those alone that the list has for a missing kernel, with `--fallback
-warn`: the CPU computes such steps between the device's and nothing else, and each must pass. Ends with 'N passed, N failed, N skipped'."""
+warn`: the CPU computes such steps between the device's and nothing else, and each must pass. Ends with 'N passed, N failed,
+N skipped'."""
 
 import concurrent.futures
 import hashlib
