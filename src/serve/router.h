@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "serve/service.h"
+#include "serve/model_service.h"
 
 namespace sparkle::serve {
 

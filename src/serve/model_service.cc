@@ -1,4 +1,4 @@
-#include "serve/service.h"
+#include "serve/model_service.h"
 
 #include "base/printable.h"
 
