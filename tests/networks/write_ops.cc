@@ -58,15 +58,18 @@ struct OpWriter {
   }
   bool given(size_t i) const { return i < in.size() && !in[i].empty(); }
 
+  void pads(NodeProto& proto, const Dims& begin, const Dims& end) {
+    std::vector<int64_t> both = values_of(begin);
+    both.insert(both.end(), end.begin(), end.end());
+    if (!both.empty()) set(proto, "pads", both);
+  }
   template <class W>
   void window(NodeProto& proto, const W& w) {
     set_dims(proto, "kernel_shape", w.kernel);
     set_dims(proto, "strides", w.strides);
     set_dims(proto, "dilations", w.dilations);
     if (w.auto_pad == AutoPad::notset) {
-      std::vector<int64_t> pads = values_of(w.pads_begin);
-      pads.insert(pads.end(), w.pads_end.begin(), w.pads_end.end());
-      if (!pads.empty()) set(proto, "pads", pads);
+      pads(proto, w.pads_begin, w.pads_end);
     } else {
       constexpr std::string_view kNames[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
       set(proto, "auto_pad", kNames[static_cast<size_t>(w.auto_pad)]);
@@ -82,6 +85,16 @@ struct OpWriter {
     set(proto, "group", p.groups);
     set_dims(proto, "output_padding", p.output_padding);
     set_dims(proto, "output_shape", p.output_shape);
+    return ok();
+  }
+  Status operator()(const DeformConvOp& p) {
+    NodeProto& proto = node("DeformConv");
+    set_dims(proto, "kernel_shape", p.kernel);
+    set_dims(proto, "strides", p.strides);
+    set_dims(proto, "dilations", p.dilations);
+    pads(proto, p.pads_begin, p.pads_end);
+    set(proto, "group", p.groups);
+    set(proto, "offset_group", p.offset_groups);
     return ok();
   }
   Status operator()(const PoolOp& p) {

@@ -69,7 +69,21 @@ TEST_F(CommandCuda, SaysWhatTheDeviceIsGiven) {
               "--source is a page of its own");
 }
 
-// A convolution, the best of its values, and a sum over them: no kernel for TopK yet.
+// An index that lies outside is named in the words that the CPU has for it.
+TEST_F(CommandCuda, NamesIndicesThatLieOutside) {
+  GraphBuilder b;
+  const TensorId data = b.input({4}),
+                 places = b.op("Cast", CastOp{DType::i64}, {b.pointwise(PointwiseOp::mul, {data, b.floats({}, {1e4f})})});
+  b.graph.outputs = {b.op("ScatterElements", ScatterElementsOp{}, {data, places, data})};
+  const std::string run = "run " + save(b.graph, "outside.onnx") + " --device ";
+  const Said host = sparkle(run + "cpu"), card = sparkle(run + "cuda --fallback forbid", model());
+  EXPECT_NE(host.status, 0);
+  EXPECT_SAYS(host.err, "lies outside of axis 0 of size 4");
+  EXPECT_EQ(card.status, host.status);
+  EXPECT_EQ(card.err, host.err);
+}
+
+// A convolution, one whose taps are moved by its values, and what is left of that above zero: no kernel for DeformConv yet.
 class CommandCudaHost : public CommandCuda {
  protected:
   void SetUp() override {
@@ -77,16 +91,17 @@ class CommandCudaHost : public CommandCuda {
     if (IsSkipped()) return;
     GraphBuilder b;
     const TensorId x = b.input({1, 8, 6, 6});
-    const TensorId y = b.op("Conv", ConvOp{}, {x, b.weights({16, 8, 3, 3})});
-    const auto best = b.many("TopK", TopKOp{1, 4, true}, {y, b.ints({4})}, 2);
-    b.graph.outputs = {b.pointwise(PointwiseOp::relu, {best[0]}), best[1]};
-    searching_ = save(b.graph, "searching.onnx");
+    const TensorId offsets = b.op("Conv", ConvOp{}, {x, b.weights({18, 8, 3, 3})});
+    DeformConvOp moved;
+    const TensorId y = b.op("DeformConv", moved, {x, b.weights({4, 8, 3, 3}), offsets});
+    b.graph.outputs = {b.pointwise(PointwiseOp::relu, {y})};
+    moved_ = save(b.graph, "moved.onnx");
   }
-  std::string searching_;
+  std::string moved_;
 };
 
 TEST_F(CommandCudaHost, StepsWithoutAKernelAreTheCpusAndSaidOnce) {
-  const std::string run = "run --device cuda " + searching_;
+  const std::string run = "run --device cuda " + moved_;
   const Said said = sparkle(run + " --json --repeat 2", model());
   ASSERT_EQ(said.status, 0) << said.err;
   const auto events = nlohmann::json::parse(said.out)["events"];
@@ -94,17 +109,17 @@ TEST_F(CommandCudaHost, StepsWithoutAKernelAreTheCpusAndSaidOnce) {
   EXPECT_EQ(events[0]["what"], "operator");
   EXPECT_EQ(events[0]["reason"], "no_kernel");
   EXPECT_GT(events[0]["cost_ms"].get<double>(), 0.06);  // at least two transfers of 30 us
-  EXPECT_SAYS(said.err, "(top_k) has no kernel on");
+  EXPECT_SAYS(said.err, "(deform) has no kernel on");
   EXPECT_EQ(said.err.find("has no kernel on"), said.err.rfind("has no kernel on"));
   EXPECT_EQ(sparkle(run + " --fallback allow", model()).err.find("has no kernel on"), std::string::npos);
 }
 
 TEST_F(CommandCudaHost, ExplainAndBenchShowTheTransfers) {
-  const Said text = sparkle("explain --device cuda " + searching_, model());
+  const Said text = sparkle("explain --device cuda " + moved_, model());
   ASSERT_EQ(text.status, 0) << text.err;
   for (const char* part : {"download", "upload", "host: ", " link ", "1 steps without a kernel here run on the host"})
     EXPECT_SAYS(text.out, part);
-  const auto plan = nlohmann::json::parse(sparkle("explain --json --device cuda " + searching_, model()).out);
+  const auto plan = nlohmann::json::parse(sparkle("explain --json --device cuda " + moved_, model()).out);
   double link = 0;
   std::multiset<std::string> sides;
   for (const auto& step : plan["steps"]) {
@@ -115,24 +130,24 @@ TEST_F(CommandCudaHost, ExplainAndBenchShowTheTransfers) {
   EXPECT_EQ(sides.count("link"), 3u);
   EXPECT_GT(link, 0.09);
   EXPECT_GT(plan["predicted_ms"].get<double>(), link);
-  const Said bench = sparkle("bench --device cuda --runs 2 --json " + searching_, model());
+  const Said bench = sparkle("bench --device cuda --runs 2 --json " + moved_, model());
   ASSERT_EQ(bench.status, 0) << bench.err;
   EXPECT_SAYS(bench.out, "\"runs_on\": \"link\"");
-  const Said report = sparkle("report --device cuda --runs 2 --json " + searching_, model());
+  const Said report = sparkle("report --device cuda --runs 2 --json " + moved_, model());
   ASSERT_EQ(report.status, 0) << report.err;
   EXPECT_SAYS(report.out, "\"runs_on\": \"host\"");
 }
 
 TEST_F(CommandCudaHost, ForbiddenOrRequiredItIsStatus3NamingTheLayer) {
-  const std::string run = "run --device cuda " + searching_;
+  const std::string run = "run --device cuda " + moved_;
   for (const char* option : {" --fallback forbid", " --require device=cuda"}) {
     const Said said = sparkle(run + option, model());
     EXPECT_EQ(said.status, 3) << said.err;
     EXPECT_SAYS(said.err, "Step 'n1'");
   }
-  const Said compiled = sparkle("compile --device cuda " + searching_ + " -o out.sparkle", model());
+  const Said compiled = sparkle("compile --device cuda " + moved_ + " -o out.sparkle", model());
   EXPECT_EQ(compiled.status, 2);
-  EXPECT_SAYS(compiled.err, "there is no CUDA kernel for the top_k family");
+  EXPECT_SAYS(compiled.err, "there is no CUDA kernel for the deform family");
 }
 
 }  // namespace

@@ -38,6 +38,15 @@ SPARKLE_DEVICE T load_global(const T* from) {
   return value;
 #endif
 }
+// What this thread itself, and no other, writes while the kernel runs.
+template <class T>
+SPARKLE_DEVICE T load_own(const T* from) {
+#ifdef __CUDACC__
+  return *from;
+#else
+  return load_global(from);
+#endif
+}
 // 16 bytes that other blocks have written, past the L1.
 SPARKLE_DEVICE Words4 load_coherent(const Words4* from) {
 #ifdef __CUDACC__

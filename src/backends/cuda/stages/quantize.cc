@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "backends/cuda/kernels/integers/quantize_record.h"
-#include "backends/cuda/stages/moves.h"
+#include "backends/cuda/stages/moves/moves.h"
 
 namespace sparkle::cuda {
 namespace {

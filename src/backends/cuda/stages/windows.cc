@@ -1,6 +1,6 @@
 #include "backends/cuda/stages/windows.h"
 
-#include "backends/cuda/stages/moves.h"
+#include "backends/cuda/stages/moves/moves.h"
 
 namespace sparkle::cuda {
 namespace {

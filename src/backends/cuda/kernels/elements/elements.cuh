@@ -1,5 +1,5 @@
-// Elements of any type as numbers and back, as families/values/convert.h converts them: integers wrap around, floats are truncated towards
-// zero and saturate where the integer type ends (NaN gives 0), a truth value is x != 0.
+// Elements of any type as numbers and back, as families/values/convert.h converts them: integers wrap around, floats are
+// truncated towards zero and saturate where the integer type ends (NaN gives 0), a truth value is x != 0.
 #pragma once
 
 #include <cmath>
@@ -30,24 +30,30 @@ SPARKLE_DEVICE To as_integer(From value, To low, To high) {
   else return truncated<To>(value, low, high);
 }
 
-template <class T>
-SPARKLE_DEVICE T loaded(DType type, const void* from, int64_t at) {
+// `load`: what is read by, of a pointer to the bits.
+template <class T, class Load>
+SPARKLE_DEVICE T loaded_by(Load&& load, DType type, const void* from, int64_t at) {
   switch (type) {
-    case DType::f32: return static_cast<T>(load_global(static_cast<const float*>(from) + at));
-    case DType::f16: return static_cast<T>(float_of_half(load_global(static_cast<const uint16_t*>(from) + at)));
-    case DType::bf16: return static_cast<T>(float_of_bfloat(load_global(static_cast<const uint16_t*>(from) + at)));
-    case DType::f64: return static_cast<T>(load_global(static_cast<const double*>(from) + at));
-    case DType::i8: return static_cast<T>(static_cast<int8_t>(load_global(static_cast<const uint8_t*>(from) + at)));
+    case DType::f32: return static_cast<T>(load(static_cast<const float*>(from) + at));
+    case DType::f16: return static_cast<T>(float_of_half(load(static_cast<const uint16_t*>(from) + at)));
+    case DType::bf16: return static_cast<T>(float_of_bfloat(load(static_cast<const uint16_t*>(from) + at)));
+    case DType::f64: return static_cast<T>(load(static_cast<const double*>(from) + at));
+    case DType::i8: return static_cast<T>(static_cast<int8_t>(load(static_cast<const uint8_t*>(from) + at)));
     case DType::boolean:
-    case DType::u8: return static_cast<T>(load_global(static_cast<const uint8_t*>(from) + at));
-    case DType::i16: return static_cast<T>(static_cast<int16_t>(load_global(static_cast<const uint16_t*>(from) + at)));
-    case DType::u16: return static_cast<T>(load_global(static_cast<const uint16_t*>(from) + at));
-    case DType::i32: return static_cast<T>(load_global(static_cast<const int32_t*>(from) + at));
-    case DType::u32: return static_cast<T>(load_global(static_cast<const uint32_t*>(from) + at));
-    case DType::i64: return static_cast<T>(static_cast<int64_t>(load_global(static_cast<const uint64_t*>(from) + at)));
-    case DType::u64: return static_cast<T>(load_global(static_cast<const uint64_t*>(from) + at));
+    case DType::u8: return static_cast<T>(load(static_cast<const uint8_t*>(from) + at));
+    case DType::i16: return static_cast<T>(static_cast<int16_t>(load(static_cast<const uint16_t*>(from) + at)));
+    case DType::u16: return static_cast<T>(load(static_cast<const uint16_t*>(from) + at));
+    case DType::i32: return static_cast<T>(load(static_cast<const int32_t*>(from) + at));
+    case DType::u32: return static_cast<T>(load(static_cast<const uint32_t*>(from) + at));
+    case DType::i64: return static_cast<T>(static_cast<int64_t>(load(static_cast<const uint64_t*>(from) + at)));
+    case DType::u64: return static_cast<T>(load(static_cast<const uint64_t*>(from) + at));
     default: return 0;
   }
+}
+// What nobody writes while the kernel runs.
+template <class T>
+SPARKLE_DEVICE T loaded(DType type, const void* from, int64_t at) {
+  return loaded_by<T>([](const auto* p) { return load_global(p); }, type, from, at);
 }
 
 template <class T>

@@ -1,23 +1,12 @@
 // Chunks of x picked by indices, which may count from the end. One that lies outside is taken to the nearest element of its
 // axis, so that nothing outside of x is read, and reported.
 #include "backends/cuda/kernels/gemm_index.cuh"
+#include "backends/cuda/kernels/moves/bounds.cuh"
 #include "backends/cuda/kernels/moves/gather_record.h"
-#include "backends/cuda/ptx/memory.cuh"
 
 using namespace sparkle::cuda;
 
 namespace {
-
-constexpr uint32_t kMostSeen = 16;  // as in backends/bounds_reports.h
-
-// The first place is kept, and what lay there is among the last that were seen to be first.
-SPARKLE_DEVICE void report(uint32_t* to, uint32_t number, int64_t value) {
-  if (atomic_min(to, number) <= number) return;
-  uint32_t* seen = to + 2 + 3 * (atomic_add(to + 1, 1) % kMostSeen);
-  store_global(seen, number);
-  store_global(seen + 1, static_cast<uint32_t>(value));
-  store_global(seen + 2, static_cast<uint32_t>(value >> 32));
-}
 
 template <class Chunk>
 SPARKLE_DEVICE void gather_chunks(const GatherRecord& record) {
@@ -37,13 +26,9 @@ SPARKLE_DEVICE void gather_chunks(const GatherRecord& record) {
     }
     for (int32_t i = 0; i < record.picked; ++i) {
       const int64_t at = place + int64_t{i} * record.tuple_stride;
-      const int64_t index = record.is_long
-                                ? static_cast<int64_t>(load_global(static_cast<const uint64_t*>(record.indices) + at))
-                                : load_global(static_cast<const int32_t*>(record.indices) + at);
-      const int64_t size = record.picked_size[i];
-      if (index < -size || index >= size) report(record.report, number + static_cast<uint32_t>(i), index);
-      const int64_t counted = index < 0 ? index + size : index;
-      from += (counted < 0 ? 0 : counted < size ? counted : size - 1) * record.picked_strides[i];
+      const int64_t index = index_at(record.indices, record.is_long, at), size = record.picked_size[i];
+      if (index < -size || index >= size) report_outside(record.report, number + static_cast<uint32_t>(i), index);
+      from += index_within(index, size) * record.picked_strides[i];
     }
     if (record.moves) store_global(static_cast<Chunk*>(record.y) + to, load_global(static_cast<const Chunk*>(record.x) + from));
   }

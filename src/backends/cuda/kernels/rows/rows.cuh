@@ -36,7 +36,7 @@ struct RowOfThread {
     return shared_base() + 8 * (record.lanes_first ? other * record.lanes + lane : lane * record.depth + other);
   }
 
- private:
+  // What number `number` of the rows (which: 0), of the elements of one (1), adds to places.
   SPARKLE_DEVICE static void add(const RowsRecord& record, int which, uint32_t number, RowPlaces& p) {
     for (int i = record.axes[which] - 1; i >= 0; --i) {
       const auto at = static_cast<int32_t>(fast_divmod(number, record.size[which][i]));
@@ -51,6 +51,7 @@ SPARKLE_DEVICE void put_shared(SharedAddress at, uint64_t v) {
   store_shared_8(at, static_cast<uint32_t>(v), static_cast<uint32_t>(v >> 32));
 }
 SPARKLE_DEVICE void put_shared(SharedAddress at, int64_t v) { put_shared(at, static_cast<uint64_t>(v)); }
+SPARKLE_DEVICE void put_shared(SharedAddress at, double v) { put_shared(at, __builtin_bit_cast(uint64_t, v)); }
 SPARKLE_DEVICE void take_shared(SharedAddress at, float& v) { v = float_of(load_shared_4(at)); }
 SPARKLE_DEVICE void take_shared(SharedAddress at, uint64_t& v) {
   v = load_shared_4(at) | uint64_t{load_shared_4(at + 4)} << 32;
@@ -59,6 +60,12 @@ SPARKLE_DEVICE void take_shared(SharedAddress at, int64_t& v) {
   uint64_t u;
   take_shared(at, u);
   v = static_cast<int64_t>(u);
+}
+
+SPARKLE_DEVICE void take_shared(SharedAddress at, double& v) {
+  uint64_t u;
+  take_shared(at, u);
+  v = __builtin_bit_cast(double, u);
 }
 
 // What `join` makes of the values of all threads of the row, in each of them.

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "backends/cuda/kernels/attention/attention_record.h"
-#include "backends/cuda/stages/moves.h"
+#include "backends/cuda/stages/moves/moves.h"
 #include "families/attention/attention_flash.h"
 
 namespace sparkle::cuda {

@@ -13,7 +13,7 @@
 #include "backends/cuda/stages/products/gemm_one_output.h"
 #include "backends/cuda/stages/products/gemm_record.h"
 #include "backends/cuda/stages/products/integers.h"
-#include "backends/cuda/stages/moves.h"
+#include "backends/cuda/stages/moves/moves.h"
 #include "families/gemm/cuda/cuda_tiles.h"
 #include "families/values/element.h"
 

@@ -1,7 +1,7 @@
 // An output, or four channels of one, a thread: sums of 8-bit integers by 32-bit arithmetic.
 #include "backends/cuda/stages/products/integers.h"
 
-#include "backends/cuda/stages/moves.h"
+#include "backends/cuda/stages/moves/moves.h"
 #include "backends/cuda/stages/windows.h"
 #include "families/gemm/gemm.h"
 #include "families/loops/chunk_move.h"

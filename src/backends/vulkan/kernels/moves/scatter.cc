@@ -7,8 +7,8 @@
 #include "backends/vulkan/kernels/moves/one_hot.h"
 #include "backends/vulkan/kernels/moves/chunks.h"
 #include "families/copy/copy.h"
-#include "families/values/indices.h"
 #include "families/scatter/scatter_gpu.h"
+#include "families/scatter/scatter_updates.h"
 #include "families/type_set.h"
 
 namespace sparkle::vulkan {
@@ -26,67 +26,10 @@ struct ScatterRecord {
   int32_t picked_size[kMaxRank] = {}, picked_y[kMaxRank] = {}, picked_slot[kMaxRank] = {};
 };
 
-// An axis of the updates; strides in elements, indices, and claims.
-struct Axis {
-  int64_t size = 1, update = 0, y = 0, index = 0, order = 0, slot = 0;
-};
-// Of y, that an index of each tuple moves along.
-struct Picked {
-  int64_t size = 1, y = 0, slot = 0;
-};
-
-struct Updates {
-  std::vector<Axis> serial, parallel;
-  std::vector<Picked> picked;
-  int64_t tuple_stride = 0;
-};
-
-// Row-major strides of the indices, whose numbers tell the order of updates too.
-Dims order_of(const TensorDesc& indices) {
-  Dims order = Dims::filled(indices.shape.size(), 1);
-  for (int i = order.size() - 1; i > 0; --i) order[i - 1] = order[i] * std::max<int64_t>(1, indices.shape[i]);
-  return order;
-}
-
-Updates updates_of(const Stage& stage) {
-  const auto& p = get<ScatterParams>(stage.params);
-  const TensorDesc &indices = stage.inputs[1], &updates = stage.inputs[2], &y = stage.outputs[0];
-  const Dims order = order_of(indices);
-  Updates u;
-  if (p.form == ScatterForm::elements) {
-    const Dims slots = row_major(y.shape).strides;
-    for (int i = 0; i < updates.shape.size(); ++i) {
-      const bool along = i == p.axis;
-      (along ? u.serial : u.parallel)
-          .push_back({indices.shape[i], updates.layout.strides[i], along ? 0 : y.layout.strides[i], indices.layout.strides[i],
-                      order[i], along ? 0 : slots[i]});
-    }
-    u.picked = {{y.shape[p.axis], y.layout.strides[p.axis], slots[p.axis]}};
-  } else {
-    const int outer = indices.shape.size() - 1;
-    const auto tuple = static_cast<int>(indices.shape[outer]);
-    for (int i = 0; i < outer; ++i)
-      u.serial.push_back({indices.shape[i], updates.layout.strides[i], 0, indices.layout.strides[i], order[i]});
-    for (int i = outer; i < updates.shape.size(); ++i)
-      u.parallel.push_back({updates.shape[i], updates.layout.strides[i], y.layout.strides[tuple + i - outer]});
-    int64_t slot = 1;
-    for (int i = tuple - 1; i >= 0; --i) {
-      u.picked.insert(u.picked.begin(), {y.shape[i], y.layout.strides[i], slot});
-      slot *= y.shape[i];
-    }
-    u.tuple_stride = indices.layout.strides[outer];
-  }
-  for (auto* axes : {&u.serial, &u.parallel}) std::erase_if(*axes, [](const Axis& a) { return a.size == 1; });
-  // Neighbouring threads write neighbouring elements.
-  std::stable_sort(u.parallel.begin(), u.parallel.end(),
-                   [](const Axis& a, const Axis& b) { return std::abs(a.y) > std::abs(b.y); });
-  return u;
-}
-
 class Builder {
  public:
   Builder(VulkanKernel& kernel, const Workshop& shop)
-      : kernel_(kernel), stage_(kernel.stage), shop_(shop), updates_(updates_of(stage_)) {}
+      : kernel_(kernel), stage_(kernel.stage), shop_(shop), updates_(scatter_updates(stage_)) {}
 
   Status add() {
     const auto& p = get<ScatterParams>(stage_.params);
@@ -95,38 +38,22 @@ class Builder {
       for (const TensorDesc& d : *list)
         if (extent(d.shape, d.layout) > INT32_MAX / 2 || d.elements() > INT32_MAX / 2) return too_far("scatter");
     if (indices.elements() > 0)
-      kernel_.bounds_error = [stage = stage_](int64_t number, int64_t value) { return outside(stage, number, value); };
-    if (y.elements() == 0) return indices.elements() > 0 ? last(3, indices_alone()) : ok();
+      kernel_.bounds_error = [stage = stage_](int64_t number, int64_t value) { return update_outside(stage, number, value); };
+    if (y.elements() == 0) return indices.elements() > 0 ? last(3, without_slices(updates_, stage_)) : ok();
     SPARKLE_CHECK(copy_data());
     const ScatterShares shares = scatter_shares(stage_);
     if (shares.parallel * shares.serial == 0) return ok();
     if (!shares.claims) return walk(p.reduction);
     kernel_.workspace = 4 * shares.slots;
-    Updates slots;
+    ScatterUpdates slots;
     slots.parallel = {{shares.slots}};
     SPARKLE_CHECK(last(0, slots));
     kernel_.dispatches.back().after_previous = false;
-    SPARKLE_CHECK(last(1, p.form == ScatterForm::tuples ? indices_alone() : updates_));
+    SPARKLE_CHECK(last(1, p.form == ScatterForm::tuples ? without_slices(updates_, stage_) : updates_));
     return last(2, updates_);
   }
 
  private:
-  // What the CPU says of the same index.
-  static Error outside(const Stage& stage, int64_t number, int64_t value) {
-    const auto& p = get<ScatterParams>(stage.params);
-    const TensorDesc& indices = stage.inputs[1];
-    const Dims order = order_of(indices);
-    Dims at;
-    for (int i = 0; i < indices.shape.size(); ++i) at.push_back(number / order[i] % std::max<int64_t>(1, indices.shape[i]));
-    const int axis = p.form == ScatterForm::tuples ? static_cast<int>(at[at.size() - 1]) : p.axis;
-    return index_outside(value, at, axis, stage.outputs[0].shape[axis]);
-  }
-  // Tuples without their slices.
-  Updates indices_alone() const {
-    Updates u = updates_;
-    if (get<ScatterParams>(stage_.params).form == ScatterForm::tuples) u.parallel.clear();
-    return u;
-  }
   Status copy_data() {
     const Stage copy{CopyParams{}, {stage_.inputs[0]}, {stage_.outputs[0]}};
     SPARKLE_TRY(made, make_copy(copy, LoopSchedule{"units", "", 0}, shop_, 0));
@@ -137,7 +64,7 @@ class Builder {
     for (auto& record : made->records) kernel_.records.push_back(std::move(record));
     return ok();
   }
-  Status last(uint32_t step, const Updates& updates) {
+  Status last(uint32_t step, const ScatterUpdates& updates) {
     return dispatch("scatter_last_" + std::to_string(size_of(stage_.outputs[0].dtype)), {step}, updates, false);
   }
   Status walk(ScatterReduction reduction) {
@@ -150,14 +77,14 @@ class Builder {
     return dispatch(shader, {static_cast<uint32_t>(reduction), kSignedIntegers.has(type)}, updates_, true);
   }
 
-  Status dispatch(const std::string& shader, std::vector<uint32_t> constants, const Updates& updates, bool by_rows) {
+  Status dispatch(const std::string& shader, std::vector<uint32_t> constants, const ScatterUpdates& updates, bool by_rows) {
     const TensorDesc& indices = stage_.inputs[1];
     const int64_t element = size_of(stage_.outputs[0].dtype);
     ScatterRecord r;
     r.parallel = r.serial = 1;
     int64_t update = 0, y = 0, index = 0;  // the lowest places
     for (const auto* axes : {&updates.serial, &updates.parallel})
-      for (const Axis& a : *axes) {
+      for (const ScatterUpdates::Axis& a : *axes) {
         (axes == &updates.serial ? r.serial : r.parallel) *= static_cast<uint32_t>(a.size);
         r.size[r.rank] = divisor(a.size);
         r.update[r.rank] = static_cast<int32_t>(a.update);
@@ -170,7 +97,7 @@ class Builder {
         index += std::min<int64_t>(0, (a.size - 1) * a.index);
       }
     r.serial_rank = static_cast<int32_t>(updates.serial.size());
-    for (const Picked& p : updates.picked) {
+    for (const ScatterUpdates::Picked& p : updates.picked) {
       r.picked_size[r.picked] = static_cast<int32_t>(p.size);
       r.picked_y[r.picked] = static_cast<int32_t>(p.y);
       r.picked_slot[r.picked++] = static_cast<int32_t>(p.slot);
@@ -203,7 +130,7 @@ class Builder {
   VulkanKernel& kernel_;
   const Stage& stage_;
   const Workshop& shop_;
-  const Updates updates_;
+  const ScatterUpdates updates_;
 };
 
 Status supports(const Stage& stage, const Workshop& shop) {

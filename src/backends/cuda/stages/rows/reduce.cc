@@ -1,7 +1,7 @@
 // The reduce family on CUDA: floats in fp32, integers in 64 bits.
 #include "families/reduce/reduce.h"
 
-#include "backends/cuda/stages/rows.h"
+#include "backends/cuda/stages/rows/rows.h"
 #include "families/type_set.h"
 
 namespace sparkle::cuda {

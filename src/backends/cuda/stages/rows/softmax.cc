@@ -1,7 +1,7 @@
 // The softmax family on CUDA.
 #include "families/softmax/softmax.h"
 
-#include "backends/cuda/stages/rows.h"
+#include "backends/cuda/stages/rows/rows.h"
 
 namespace sparkle::cuda {
 

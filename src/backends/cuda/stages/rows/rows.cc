@@ -1,8 +1,8 @@
-#include "backends/cuda/stages/rows.h"
+#include "backends/cuda/stages/rows/rows.h"
 
 #include <algorithm>
 
-#include "backends/cuda/stages/moves.h"
+#include "backends/cuda/stages/moves/moves.h"
 #include "families/loops/row_groups.h"
 
 namespace sparkle::cuda {
@@ -18,15 +18,16 @@ const TensorDesc& operand_of(const Stage& stage, int number) {
 
 }  // namespace
 
-Result<RowsRecord> rows_of(const Stage& stage, const std::array<int, 4>& operands, uint32_t within) {
+Result<RowsRecord> rows_of(const Stage& stage, const std::array<int, 4>& operands, uint32_t within, bool parts) {
   const TensorDesc& x = stage.inputs[0];
   for (const auto* list : {&stage.inputs, &stage.outputs})
     for (const TensorDesc& d : *list)
       if (extent(d.shape, d.layout) > INT32_MAX || d.elements() > INT32_MAX) return too_far("row");
   RowsRecord r;
-  const RowGroups g = row_groups(x, within, false);
+  const RowGroups g = row_groups(x, within, parts);
   r.rows = static_cast<uint32_t>(g.rows), r.elements = static_cast<uint32_t>(g.elements);
   r.lanes = static_cast<uint32_t>(g.lanes), r.depth = static_cast<uint32_t>(g.depth), r.lanes_first = g.lanes_first;
+  r.parts = static_cast<uint32_t>(g.parts), r.part_length = static_cast<uint32_t>(g.part_length);
   for (int which = 0; which < 2; ++which) {
     std::vector<int> axes;
     for (int i = 0; i < x.shape.size(); ++i)
@@ -47,15 +48,24 @@ Result<RowsRecord> rows_of(const Stage& stage, const std::array<int, 4>& operand
   return r;
 }
 
-Result<CudaKernelPtr> rows_kernel(const Stage& stage, const std::string& kernel, const RowsRecord& record,
-                                  const std::array<int, 4>& operands, const Workshop& shop) {
-  auto made = std::make_unique<CudaKernel>(stage);
-  if (stage.outputs[0].elements() == 0) return made;
-  SPARKLE_TRY(launch, launch_of(shop, kernel, record, blocks_for(record.rows, record.lanes), kRowsThreads, 8 * kRowsThreads));
+Result<KernelLaunch> rows_launch(const std::string& kernel, const RowsRecord& record, const std::array<int, 4>& operands,
+                                 const Workshop& shop) {
+  std::array<unsigned, 3> grid = blocks_for(record.rows, record.lanes);
+  grid[1] = record.parts;
+  SPARKLE_TRY(launch, launch_of(shop, kernel, record, grid, kRowsThreads, 8 * kRowsThreads));
   constexpr size_t kPlaces[] = {offsetof(RowsRecord, x), offsetof(RowsRecord, scale), offsetof(RowsRecord, bias),
                                 offsetof(RowsRecord, y)};
   for (size_t o = 0; o < 4; ++o)
     if (operands[o] >= 0) launch.addresses.push_back({kPlaces[o], operands[o], 0});
+  if (record.parts > 1) launch.addresses.push_back({offsetof(RowsRecord, work), kWorkspace, 0});
+  return launch;
+}
+
+Result<CudaKernelPtr> rows_kernel(const Stage& stage, const std::string& kernel, const RowsRecord& record,
+                                  const std::array<int, 4>& operands, const Workshop& shop) {
+  auto made = std::make_unique<CudaKernel>(stage);
+  if (stage.outputs[0].elements() == 0) return made;
+  SPARKLE_TRY(launch, rows_launch(kernel, record, operands, shop));
   made->launches.push_back(std::move(launch));
   return made;
 }

@@ -1,6 +1,6 @@
-#include "backends/cuda/stages/indexed.h"
+#include "backends/cuda/stages/moves/indexed.h"
 
-#include "backends/cuda/stages/moves.h"
+#include "backends/cuda/stages/moves/moves.h"
 #include "families/values/element.h"
 
 namespace sparkle::cuda {

@@ -1,5 +1,5 @@
 // The copy family on CUDA: chunks of up to 16 bytes between any two layouts, or transpositions in tiles.
-#include "backends/cuda/stages/moves.h"
+#include "backends/cuda/stages/moves/moves.h"
 
 namespace sparkle::cuda {
 namespace {

@@ -1,8 +1,8 @@
 // Sampling at other sizes on CUDA: the nearest element by tables of places, linear and cubic filters by tables of taps.
 #include "families/resize/resize.h"
 
-#include "backends/cuda/stages/indexed.h"
-#include "backends/cuda/stages/moves.h"
+#include "backends/cuda/stages/moves/indexed.h"
+#include "backends/cuda/stages/moves/moves.h"
 #include "families/resize/resize_taps.h"
 
 namespace sparkle::cuda {

@@ -1,7 +1,7 @@
 // Padding on CUDA: a table of places in x for each axis that is padded.
 #include "families/pad/pad.h"
 
-#include "backends/cuda/stages/indexed.h"
+#include "backends/cuda/stages/moves/indexed.h"
 
 namespace sparkle::cuda {
 

@@ -1,6 +1,6 @@
 // The gather family on CUDA: families/gather/picking.h, a chunk a thread and step. Indices that lie outside are reported.
 #include "backends/cuda/kernels/moves/gather_record.h"
-#include "backends/cuda/stages/moves.h"
+#include "backends/cuda/stages/moves/moves.h"
 #include "families/gather/picking.h"
 #include "families/values/indices.h"
 

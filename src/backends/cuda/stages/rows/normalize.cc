@@ -1,7 +1,7 @@
 // The normalize family on CUDA.
 #include "families/normalize/normalize.h"
 
-#include "backends/cuda/stages/rows.h"
+#include "backends/cuda/stages/rows/rows.h"
 
 namespace sparkle::cuda {
 
