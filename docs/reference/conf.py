@@ -1,6 +1,5 @@
 """Sphinx's settings for the Python part of the API reference (scripts/reference, which gives version and folders). Docstrings
 are plain text with ``names`` and indented code; here that becomes reStructuredText."""
-import re
 
 project = "Sparkle"
 author = "The Sparkle project"
@@ -22,12 +21,17 @@ html_last_updated_fmt = None
 
 
 def as_markup(app, what, name, of, options, lines):
-    """An indented block behind a blank line is code: the paragraph before it ends with '::'."""
-    for at in range(1, len(lines)):
-        if lines[at].startswith("    ") and not lines[at - 1].strip():
-            before = next((b for b in range(at - 1, -1, -1) if lines[b].strip()), None)
-            if before is not None and not lines[before].startswith("    "):
-                lines[before] = re.sub(r":?$", "::", lines[before], count=1)
+    """An indented block behind a blank line is code: '::' stands before it, as the paragraph's end where that has a colon."""
+    for at in range(len(lines) - 1, 0, -1):
+        if not lines[at].startswith("    ") or lines[at - 1].strip():
+            continue
+        before = next((b for b in range(at - 1, -1, -1) if lines[b].strip()), None)
+        if before is None or lines[before].startswith("    "):
+            continue
+        if lines[before].endswith(":"):
+            lines[before] += ":"
+        else:
+            lines[at:at] = ["::", ""]
 
 
 def setup(app):

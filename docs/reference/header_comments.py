@@ -9,6 +9,7 @@ SCOPE = re.compile(r"\s*(?:inline\s+)?(?:namespace|class|struct|union|enum|exter
                    r"template\s*<[^>]*>\s*(?:class|struct)\b")
 SECTION = re.compile(r"/\* -- (.*?) -+ \*/$")
 INLINE_NAMESPACE = re.compile(r"inline namespace (\w+) \{$")
+NAMES = re.compile(r"`([^`\n]+)`")
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)\'')
 
 
@@ -112,7 +113,7 @@ def documented(text, name):
                 else:
                     trailing = at
         number += 1
-    text = "\n".join(lines) + "\n"
+    text = NAMES.sub(lambda m: f"<tt>{m[1].replace('--', chr(92) + '--')}</tt>", "\n".join(lines) + "\n")
     return re.sub(r"\n\n(#ifdef __cplusplus\n\})", r"\n/** @} */\n\1", text) if grouped else text
 
 
