@@ -1,4 +1,4 @@
-"""Networks in the forms of torch.onnx, continued: volumes, sequences of samples, masks that select, regions, newer operators."""
+"""Networks in the forms of torch.onnx, continued: volumes, rows of samples, masks that select, regions, newer operators."""
 import numpy as np
 from onnx import TensorProto
 
