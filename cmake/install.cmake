@@ -42,7 +42,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/sparkle.pc DESTINATION ${CMAKE_INSTALL
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME sparkle-cnn)
 set(CPACK_PACKAGE_VENDOR Sparkle)
-set(CPACK_PACKAGE_CONTACT "The Sparkle project <sparkle@localhost>")
+set(CPACK_PACKAGE_CONTACT "Sparkle maintainers <maintainers@users.noreply.a-seed-e2f02d17.example>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Convolution and CNN inference: command, library and headers")
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "Runs convolutional networks from ONNX files on CPUs, and on GPUs through Vulkan and CUDA.
  The command sparkle runs, serves, measures, checks and explains models; the library has interfaces for C and C++.")

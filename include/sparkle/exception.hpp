@@ -14,8 +14,11 @@ inline namespace api1 {
 // What every failing call throws: a status, and one sentence naming what, where and what to do.
 class Exception : public std::runtime_error {
  public:
+  // Of a status other than SPARKLE_OK.
   Exception(sparkle_status status, const std::string& sentence) : std::runtime_error(sentence), status_(status) {}
+  // What went wrong.
   sparkle_status status() const noexcept { return status_; }
+  // The same as a word, "bad_model".
   const char* code() const noexcept { return sparkle_status_name(status_); }
 
  private:

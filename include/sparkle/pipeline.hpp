@@ -22,26 +22,31 @@ inline std::future<std::vector<Tensor>> run_async(Session session, std::vector<T
                     [session = std::move(session), inputs = std::move(inputs)] { return session.run(inputs); });
 }
 
+// How many items are under way, and how devices share them; see sparkle_pipeline_options.
 struct PipelineOptions {
-  int32_t depth = 0;    // items that the device has at once; 0: 3
-  int32_t waiting = 0;  // items that wait for one of these before submit() waits; 0: four times as many
-  // Of several sessions alone; see sparkle_pipeline_options.
-  bool always = false;     // all devices take items, also those that are predicted to bring next to nothing
-  std::string fallback{};  // "warn", "allow" or "forbid", what a lost device had; empty: warn
-  int64_t items = 0;       // that will come; 0: nobody knows
+  int32_t depth = 0;       // items that the device has at once; 0: 3
+  int32_t waiting = 0;     // items that wait for one of these before submit() waits; 0: four times as many
+  bool always = false;     // of several sessions alone: all devices take items, also those predicted to bring next to nothing
+  std::string fallback{};  // of several: "warn", "allow" or "forbid", what a lost device had; empty: warn
+  int64_t items = 0;       // of several: that will come; 0: nobody knows
 };
 
 // What a device of a shared pipeline has done; see sparkle_pipeline_share.
 struct PipelineShare {
-  bool used = false, lost = false;
-  uint64_t items = 0;
-  double predicted = 0, seconds = 0;
+  bool used = false;     // it takes items
+  bool lost = false;     // it failed, and takes no more
+  uint64_t items = 0;    // whose results it gave
+  double predicted = 0;  // seconds for an item; 0: unknown
+  double seconds = 0;    // the same as measured of late; 0: not yet
 };
 
+// Items through a session, or several, in order; may be used by several threads. See sparkle_pipeline_open.
 class Pipeline {
  public:
+  // One tensor per output, in the model's order.
   using Outputs = std::vector<Tensor>;
 
+  // Over one session, which it keeps.
   explicit Pipeline(const Session& session, const PipelineOptions& options = {}) {
     sparkle_pipeline_options given{};
     given.size = sizeof given;
@@ -64,7 +69,7 @@ class Pipeline {
     detail::check(sparkle_pipeline_open_shared(list.data(), list.size(), &given, &pipeline));
     handle_.reset(pipeline), sessions_ = list.size();
   }
-  // Of several sessions: what each has done so far, in their order, and which of them work, and why.
+  // Of several sessions: what each has done so far, in their order.
   std::vector<PipelineShare> shares() const {
     std::vector<PipelineShare> list;
     for (size_t i = 0; i < sessions_; ++i) {
@@ -75,6 +80,7 @@ class Pipeline {
     }
     return list;
   }
+  // Which of several devices work and why, one line; empty before the first item.
   std::string why() const {
     char* text = nullptr;
     detail::check(sparkle_pipeline_why(handle_.get(), &text));
@@ -82,7 +88,8 @@ class Pipeline {
   }
 
   // One tensor per input, in the model's order; their memory may not change before the result is there. Waits while the
-  // pipeline is full. The future has the outputs, or throws what was wrong with this item.
+  // pipeline is full. The future has the outputs, or throws what was wrong with this item. Throws where the inputs are none of
+  // the model's.
   std::future<Outputs> submit(std::vector<Tensor> inputs) {
     auto item = std::make_unique<Item>(std::move(inputs));
     std::future<Outputs> result = item->result.get_future();

@@ -24,8 +24,11 @@
 extern "C" {
 #endif
 
+/* -- status and version --------------------------------------------------------------------------------------------------- */
+
+/* What a call came to; the functions that can fail return it. */
 typedef enum sparkle_status {
-  SPARKLE_OK = 0,
+  SPARKLE_OK = 0,                 /* it did what it says */
   SPARKLE_BAD_USAGE = 1,          /* the call was given something it does not take */
   SPARKLE_FILE_UNREADABLE = 2,    /* a file cannot be opened or read */
   SPARKLE_FILE_UNWRITABLE = 3,    /* a file cannot be written */
@@ -41,19 +44,23 @@ typedef enum sparkle_status {
   SPARKLE_INTERNAL = 13           /* an assumption inside Sparkle did not hold; please report it */
 } sparkle_status;
 
-/* "1.2.3" */
+/* The version of the library that runs, "1.2.3". */
 SPARKLE_API const char* sparkle_version(void);
 /* The sentence of this thread's last failing call; "" before any. Never NULL. Lines behind the first, where there are some, are
  * details of two blanks and a text: of a model that cannot run one for each operator, with its nodes. */
 SPARKLE_API const char* sparkle_last_error(void);
-/* "bad_model" for SPARKLE_BAD_MODEL. */
+/* The status as a word, "bad_model" for SPARKLE_BAD_MODEL. */
 SPARKLE_API const char* sparkle_status_name(sparkle_status status);
 /* Releases text that a function returned through a char**. NULL is ignored. */
 SPARKLE_API void sparkle_string_free(char* text);
 
 /* -- log ------------------------------------------------------------------------------------------------------------------- */
 
-typedef enum sparkle_log_level { SPARKLE_LOG_INFO = 0, SPARKLE_LOG_WARNING = 1 } sparkle_log_level;
+/* How much a note matters. */
+typedef enum sparkle_log_level {
+  SPARKLE_LOG_INFO = 0,   /* worth knowing */
+  SPARKLE_LOG_WARNING = 1 /* something was done in another way than was asked */
+} sparkle_log_level;
 /* Called with one line without a line end, from any thread. */
 typedef void (*sparkle_log_function)(void* user, sparkle_log_level level, const char* message);
 /* Where notes go that are neither results nor errors; NULL (the default): nowhere. */
@@ -64,33 +71,38 @@ SPARKLE_API void sparkle_set_log(sparkle_log_function function, void* user);
 /* A pool of the caller's. run calls work(context, task, worker) once for each task in [0, tasks), worker in [0, width), and
  * returns when all are done; it may be called from several threads at once. */
 typedef struct sparkle_thread_pool {
-  void* user;
+  void* user;    /* given to run as it is */
   int32_t width; /* how many workers run at once, the calling thread included; 0: no pool, Sparkle makes its own */
+  /* calls work for each task, and returns when all are done */
   void (*run)(void* user, int32_t tasks, void (*work)(void* context, int32_t task, int32_t worker), void* context);
 } sparkle_thread_pool;
 
 /* Where arenas, packed weights and device buffers live. allocate returns NULL when it has no memory. */
 typedef struct sparkle_allocator {
-  void* user;
+  void* user;                                                    /* given to both as it is */
   void* (*allocate)(void* user, size_t bytes, size_t alignment); /* NULL: the C++ runtime's */
+  /* takes back what allocate gave, with the numbers that it was asked with */
   void (*release)(void* user, void* memory, size_t bytes, size_t alignment);
 } sparkle_allocator;
 
+/* How a device is opened; all but size may be zero. */
 typedef struct sparkle_device_options {
   size_t size; /* sizeof(sparkle_device_options) */
   const char*
       name; /* "auto" (also NULL), "cpu", "vulkan", "vulkan:1" (as 'sparkle devices' numbers them), "cuda", "reference" */
-  int32_t threads;   /* CPU threads of Sparkle's own pool; 0: what affinity and cgroup quota allow */
-  int32_t calibrate; /* 1: measure this machine's rates first (about a second, kept in the user's cache folder) */
-  sparkle_thread_pool pool;
-  sparkle_allocator allocator;
+  int32_t threads;             /* CPU threads of Sparkle's own pool; 0: what affinity and cgroup quota allow */
+  int32_t calibrate;           /* 1: measure this machine's rates first (about a second, kept in the user's cache folder) */
+  sparkle_thread_pool pool;    /* of the caller; zeros: a pool of Sparkle's own */
+  sparkle_allocator allocator; /* of the caller; zeros: the C++ runtime's */
   const char* fallback; /* "allow": the CPU in the place of a device that cannot be used here, which the events of sessions on
                          * it tell; "forbid", "warn" or NULL: SPARKLE_DEVICE_UNUSABLE. Callers built without this field give the
                          * size that the structure had for them. */
 } sparkle_device_options;
 
+/* What runs models: a CPU or a GPU that has been opened. */
 typedef struct sparkle_device sparkle_device;
-/* options may be NULL. */
+/* Opens a device; *device is released by sparkle_device_release. SPARKLE_BAD_USAGE for a name that there is not,
+ * SPARKLE_DEVICE_UNUSABLE, with why, for one that cannot be used here. options may be NULL. */
 SPARKLE_API sparkle_status sparkle_device_open(const sparkle_device_options* options, sparkle_device** device);
 /* The devices here, none of them opened, as JSON: [{"name": "vulkan:0", "device": its own name and driver, "unusable": why, or
  * ""}]; the CPU is the first. */
@@ -100,6 +112,7 @@ SPARKLE_API sparkle_status sparkle_device_describe(const sparkle_device* device,
 /* Sessions and buffers keep their device alive. NULL is ignored. */
 SPARKLE_API void sparkle_device_release(sparkle_device* device);
 
+/* Counts of what a device moved. */
 typedef struct sparkle_traffic {
   size_t size;             /* sizeof(sparkle_traffic) */
   uint64_t copies;         /* regions moved between buffers */
@@ -110,52 +123,57 @@ SPARKLE_API sparkle_status sparkle_device_traffic(const sparkle_device* device, 
 
 /* -- tensors --------------------------------------------------------------------------------------------------------------- */
 
+/* Types of elements. */
 typedef enum sparkle_type {
-  SPARKLE_F32 = 0,
-  SPARKLE_F16 = 1,
-  SPARKLE_BF16 = 2,
-  SPARKLE_F64 = 3,
-  SPARKLE_I8 = 4,
-  SPARKLE_U8 = 5,
-  SPARKLE_I16 = 6,
-  SPARKLE_U16 = 7,
-  SPARKLE_I32 = 8,
-  SPARKLE_U32 = 9,
-  SPARKLE_I64 = 10,
-  SPARKLE_U64 = 11,
-  SPARKLE_BOOL = 12, /* one byte, 0 or 1 */
-  SPARKLE_F8E4M3FN = 13,
-  SPARKLE_F8E4M3FNUZ = 14,
-  SPARKLE_F8E5M2 = 15,
-  SPARKLE_F8E5M2FNUZ = 16,
-  SPARKLE_F8E8M0 = 17,
-  SPARKLE_F4E2M1 = 18, /* from here on one byte each, the element in its low bits; the others are ignored, in results 0 */
-  SPARKLE_I4 = 19,
-  SPARKLE_U4 = 20,
-  SPARKLE_I2 = 21,
-  SPARKLE_U2 = 22
+  SPARKLE_F32 = 0,         /* float of 32 bits */
+  SPARKLE_F16 = 1,         /* IEEE float of 16 bits */
+  SPARKLE_BF16 = 2,        /* the upper 16 bits of a float of 32 */
+  SPARKLE_F64 = 3,         /* float of 64 bits */
+  SPARKLE_I8 = 4,          /* int8_t */
+  SPARKLE_U8 = 5,          /* uint8_t */
+  SPARKLE_I16 = 6,         /* int16_t */
+  SPARKLE_U16 = 7,         /* uint16_t */
+  SPARKLE_I32 = 8,         /* int32_t */
+  SPARKLE_U32 = 9,         /* uint32_t */
+  SPARKLE_I64 = 10,        /* int64_t */
+  SPARKLE_U64 = 11,        /* uint64_t */
+  SPARKLE_BOOL = 12,       /* one byte, 0 or 1 */
+  SPARKLE_F8E4M3FN = 13,   /* ONNX's float8e4m3fn: no infinities */
+  SPARKLE_F8E4M3FNUZ = 14, /* float8e4m3fnuz: no infinities, no negative zero */
+  SPARKLE_F8E5M2 = 15,     /* float8e5m2 */
+  SPARKLE_F8E5M2FNUZ = 16, /* float8e5m2fnuz: no infinities, no negative zero */
+  SPARKLE_F8E8M0 = 17,     /* float8e8m0: powers of two */
+  SPARKLE_F4E2M1 =
+      18, /* float4e2m1; from here on one byte each, the element in its low bits; the others are ignored, in results 0 */
+  SPARKLE_I4 = 19, /* integer of 4 bits */
+  SPARKLE_U4 = 20, /* the same, not negative */
+  SPARKLE_I2 = 21, /* integer of 2 bits */
+  SPARKLE_U2 = 22  /* the same, not negative */
 } sparkle_type;
 /* Bytes of one element. */
 SPARKLE_API size_t sparkle_type_size(sparkle_type type);
 
+/* The most axes that a tensor has. */
 #define SPARKLE_MAX_RANK 8
 
 /* Host memory as a dense row-major tensor; it stays the caller's. */
 typedef struct sparkle_tensor {
-  sparkle_type type;
-  int32_t rank;
-  int64_t shape[SPARKLE_MAX_RANK];
-  void* data;
+  sparkle_type type;               /* of an element */
+  int32_t rank;                    /* how many axes */
+  int64_t shape[SPARKLE_MAX_RANK]; /* the size of each, outermost first */
+  void* data;                      /* the elements, dense and row-major */
 } sparkle_tensor;
 
 /* A tensor in host memory that Sparkle allocated. */
 typedef struct sparkle_value sparkle_value;
-/* Valid until the value is released. */
+/* Its type, shape and elements; valid until the value is released. */
 SPARKLE_API sparkle_tensor sparkle_value_tensor(const sparkle_value* value);
+/* NULL is ignored. */
 SPARKLE_API void sparkle_value_release(sparkle_value* value);
 
 /* -- sessions -------------------------------------------------------------------------------------------------------------- */
 
+/* How a model is opened; all but size may be zero. */
 typedef struct sparkle_session_options {
   size_t size;              /* sizeof(sparkle_session_options) */
   const char* precision;    /* "fp32" (also NULL) */
@@ -176,11 +194,12 @@ typedef struct sparkle_session_options {
                              * before. */
 } sparkle_session_options;
 
+/* A model ready to run. */
 typedef struct sparkle_session sparkle_session;
-/* Refuses with SPARKLE_NOT_SERVED or SPARKLE_BAD_MODEL a model of which some operator or type is not supported or which
- * contradicts itself, all of that named at once; what only the shapes of inputs tell is said by the first call with them. Reads
- * an ONNX file, whose external data files lie in its folder, or a file of 'sparkle compile', which must be of this machine and
- * version and stays mapped: replace it by renaming, never write into it. options may be NULL. */
+/* Opens a model. Refuses with SPARKLE_NOT_SERVED or SPARKLE_BAD_MODEL a model of which some operator or type is not supported
+ * or which contradicts itself, all of that named at once; what only the shapes of inputs tell is said by the first call with
+ * them. Reads an ONNX file, whose external data files lie in its folder, or a file of 'sparkle compile', which must be of this
+ * machine and version and stays mapped: replace it by renaming, never write into it. options may be NULL. */
 SPARKLE_API sparkle_status sparkle_session_open(sparkle_device* device, const char* path,
                                                 const sparkle_session_options* options, sparkle_session** session);
 /* The same from memory, which is not needed afterwards. External data is not read; a compiled model is copied. */
@@ -208,6 +227,7 @@ typedef struct sparkle_event {
 } sparkle_event;
 /* How many there are so far, each layer's once; 256 are kept, what comes later is logged alone. */
 SPARKLE_API size_t sparkle_session_event_count(const sparkle_session* session);
+/* Event `index`, from 0 on; SPARKLE_BAD_USAGE where there is none. */
 SPARKLE_API sparkle_status sparkle_session_event(const sparkle_session* session, size_t index, sparkle_event* event);
 
 /* Plans the ONNX file `path` for the shapes of `inputs` (data is not read; count 0: the model's own, an open first axis being
@@ -216,6 +236,7 @@ SPARKLE_API sparkle_status sparkle_session_event(const sparkle_session* session,
 SPARKLE_API sparkle_status sparkle_compile(sparkle_device* device, const char* path, const sparkle_session_options* options,
                                            const sparkle_tensor* inputs, size_t input_count, const char* output);
 
+/* What sparkle_fix is asked for; all but size may be zero. */
 typedef struct sparkle_fix_options {
   size_t size;             /* sizeof(sparkle_fix_options) */
   const char* precision;   /* "fp16", "bf16" or "int8"; NULL: types stay */
@@ -245,6 +266,7 @@ SPARKLE_API sparkle_status sparkle_fix(sparkle_device* device, const char* path,
                                        const sparkle_fix_options* options, const sparkle_tensor* samples, size_t sample_count,
                                        char** json);
 
+/* What sparkle_check is told of the model; all but size may be zero. */
 typedef struct sparkle_check_options {
   size_t size;                    /* sizeof(sparkle_check_options) */
   const char* const* shape_names; /* inputs whose sizes the model leaves open */
@@ -261,16 +283,21 @@ typedef struct sparkle_check_options {
 SPARKLE_API sparkle_status sparkle_check(const char* path, const char* targets, const sparkle_check_options* options,
                                          char** json, char** html);
 
+/* An input or output as the model declares it. */
 typedef struct sparkle_tensor_info {
-  const char* name; /* valid as long as the session */
-  sparkle_type type;
+  const char* name;                         /* valid as long as the session */
+  sparkle_type type;                        /* of an element */
   int32_t rank;                             /* -1: the model leaves it open */
   int64_t shape[SPARKLE_MAX_RANK];          /* -1 where the model leaves a size open */
   const char* axis_names[SPARKLE_MAX_RANK]; /* of open sizes; "" where there is none */
 } sparkle_tensor_info;
+/* How many inputs the model has. */
 SPARKLE_API size_t sparkle_session_input_count(const sparkle_session* session);
+/* How many outputs it has. */
 SPARKLE_API size_t sparkle_session_output_count(const sparkle_session* session);
+/* Input `index` in the model's order, from 0 on; SPARKLE_BAD_USAGE where there is none. */
 SPARKLE_API sparkle_status sparkle_session_input(const sparkle_session* session, size_t index, sparkle_tensor_info* info);
+/* Output `index`, likewise. */
 SPARKLE_API sparkle_status sparkle_session_output(const sparkle_session* session, size_t index, sparkle_tensor_info* info);
 
 /* Runs the model: one tensor per input in the model's order; one value per output, to be released by the caller. Inputs are not
@@ -303,6 +330,7 @@ SPARKLE_API sparkle_status sparkle_session_plan(sparkle_session* session, const 
  * step, measured and predicted milliseconds, what binds, its share of the roof by the rates of sparkle_device_describe. */
 SPARKLE_API sparkle_status sparkle_session_report(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                                   char** json);
+/* How long sparkle_session_measure runs, and what it checks; all but size may be zero. */
 typedef struct sparkle_measure_options {
   size_t size;       /* sizeof(sparkle_measure_options) */
   double seconds;    /* of runs with times of steps and without, about; 0: one */
@@ -332,16 +360,22 @@ SPARKLE_API sparkle_status sparkle_eval(sparkle_device* device, const char* expr
  * Where the CPU computes steps that a GPU has no kernel for (events "operator" of the session), submitting returns when the
  * last of them is computed, and what they read and make moves between host and device. */
 
+/* Memory of a device. */
 typedef struct sparkle_buffer sparkle_buffer;
+/* New memory with whatever lies there; SPARKLE_OUT_OF_MEMORY where there is none. */
 SPARKLE_API sparkle_status sparkle_buffer_allocate(sparkle_device* device, int64_t bytes, sparkle_buffer** buffer);
 /* Host memory as a buffer, neither copied nor freed; SPARKLE_DEVICE_UNUSABLE where the device cannot work on host memory. */
 SPARKLE_API sparkle_status sparkle_buffer_import(sparkle_device* device, void* memory, int64_t bytes, sparkle_buffer** buffer);
+/* Work on it that is under way keeps the memory. NULL is ignored. */
 SPARKLE_API void sparkle_buffer_release(sparkle_buffer* buffer);
+/* Its size in bytes. */
 SPARKLE_API int64_t sparkle_buffer_bytes(const sparkle_buffer* buffer);
 /* The host's address of the memory; NULL where the host cannot see it. */
 SPARKLE_API void* sparkle_buffer_host(sparkle_buffer* buffer);
-/* Copies between host and buffer; both return when the copy is done. Work submitted before is waited for. */
+/* Copies `bytes` bytes from the host into the buffer, from byte `offset` on; returns when the copy is done. Work submitted
+ * before is waited for. */
 SPARKLE_API sparkle_status sparkle_buffer_write(sparkle_buffer* buffer, int64_t offset, const void* from, int64_t bytes);
+/* The same from the buffer to the host. */
 SPARKLE_API sparkle_status sparkle_buffer_read(sparkle_buffer* buffer, int64_t offset, void* to, int64_t bytes);
 
 /* Starts a run on buffers, dense and row-major, without copies. inputs give types and shapes (and data where values decide
@@ -352,11 +386,11 @@ SPARKLE_API sparkle_status sparkle_session_submit(sparkle_session* session, cons
                                                   sparkle_buffer* const* output_buffers, size_t output_count, uint64_t* token);
 /* A tensor in memory of the device, dense and row-major from the buffer's first byte on. */
 typedef struct sparkle_device_tensor {
-  sparkle_type type;
-  int32_t rank;
-  int64_t shape[SPARKLE_MAX_RANK];
-  sparkle_buffer* buffer;
-  const void* values; /* of an input that decides shapes: the same values in host memory; else NULL */
+  sparkle_type type;               /* of an element */
+  int32_t rank;                    /* how many axes */
+  int64_t shape[SPARKLE_MAX_RANK]; /* the size of each, outermost first */
+  sparkle_buffer* buffer;          /* where the elements lie */
+  const void* values;              /* of an input that decides shapes: the same values in host memory; else NULL */
 } sparkle_device_tensor;
 
 /* Runs on tensors in memory of the device and returns when the results are there. Nothing is copied, and nothing moves between
@@ -378,15 +412,16 @@ SPARKLE_API sparkle_status sparkle_device_wait(sparkle_device* device, uint64_t 
 /* Items through a session in order, several under way at once: while the device computes one, the next is handed to it and the
  * one before is brought back, by threads of the pipeline's own. */
 
+/* A queue of items in front of a session, or of several. */
 typedef struct sparkle_pipeline sparkle_pipeline;
 
+/* How many items are under way, and how devices share them; all but size may be zero. */
 typedef struct sparkle_pipeline_options {
-  size_t size;     /* sizeof(sparkle_pipeline_options) */
-  int32_t depth;   /* items that the device has at once; 0: 3 */
-  int32_t waiting; /* items that wait for one of these before sparkle_pipeline_submit waits; 0: four times as many */
-  /* of sparkle_pipeline_open_shared alone */
-  const char* split;    /* "auto" or NULL: devices that are predicted to bring next to nothing, and all but one of those on the
-                           CPU's cores, take no items; "always": all take some */
+  size_t size;       /* sizeof(sparkle_pipeline_options) */
+  int32_t depth;     /* items that the device has at once; 0: 3 */
+  int32_t waiting;   /* items that wait for one of these before sparkle_pipeline_submit waits; 0: four times as many */
+  const char* split; /* of sparkle_pipeline_open_shared alone, as all below. "auto" or NULL: devices that are predicted to bring
+                        next to nothing, and all but one of those on the CPU's cores, take no items; "always": all take some */
   const char* fallback; /* "warn", NULL or "allow": what a lost device had is run by the others, an event of its session says
                            so; "forbid": it comes back with its error */
   int64_t items;        /* that will come, where that is known: the last do not wait for the slowest device; 0: nobody knows */
@@ -398,7 +433,7 @@ typedef struct sparkle_pipeline_options {
 typedef void (*sparkle_done_function)(void* user, sparkle_status status, const char* sentence, sparkle_value** outputs,
                                       size_t output_count);
 
-/* The session stays open as long as the pipeline is. */
+/* A pipeline over one session, which stays open as long as the pipeline is. options may be NULL. */
 SPARKLE_API sparkle_status sparkle_pipeline_open(sparkle_session* session, const sparkle_pipeline_options* options,
                                                  sparkle_pipeline** pipeline);
 /* One queue over several sessions of the same model, each on a device of its own; one may be there several times. Each device
@@ -407,6 +442,7 @@ SPARKLE_API sparkle_status sparkle_pipeline_open(sparkle_session* session, const
 SPARKLE_API sparkle_status sparkle_pipeline_open_shared(sparkle_session* const* sessions, size_t session_count,
                                                         const sparkle_pipeline_options* options, sparkle_pipeline** pipeline);
 
+/* What a device of a shared pipeline has done. */
 typedef struct sparkle_pipeline_share {
   size_t size;      /* sizeof(sparkle_pipeline_share) */
   int32_t used;     /* 0: it takes no items, as sparkle_pipeline_why says, or none has come yet */
@@ -436,13 +472,14 @@ SPARKLE_API void sparkle_pipeline_close(sparkle_pipeline* pipeline);
 /* Handles come as pointers and numbers, so that this header needs none of Vulkan's. They stay the caller's, and outlive the
  * sparkle_device and its sessions and buffers. Programs reach Vulkan through the loader libvulkan.so.1, as Sparkle does. */
 
+/* What a device of the caller's is made of. */
 typedef struct sparkle_vulkan_options {
   size_t size;           /* sizeof(sparkle_vulkan_options) */
   void* instance;        /* VkInstance, made with an apiVersion of 1.3 or later */
   void* physical_device; /* VkPhysicalDevice of it */
   void* device;          /* VkDevice of that */
   void* queue;           /* VkQueue of the device, of a family that computes */
-  uint32_t queue_family;
+  uint32_t queue_family; /* the number of that family */
   /* The VkDeviceCreateInfo that the device was made with, its chain included; read during the call. Its features must include
    * bufferDeviceAddress, timelineSemaphore, scalarBlockLayout, synchronization2 and maintenance4; no extension is needed. Used
    * where they are on: shaderFloat16 with storageBuffer16BitAccess, shaderInt8 with storageBuffer8BitAccess, shaderInt16,
@@ -452,8 +489,8 @@ typedef struct sparkle_vulkan_options {
   /* Called before and after each submission to the queue, from any thread. NULL: the caller sees to it that nothing else uses
    * the queue during a call of Sparkle's on this device. */
   void (*lock_queue)(void* user);
-  void (*unlock_queue)(void* user);
-  void* user;
+  void (*unlock_queue)(void* user); /* see lock_queue */
+  void* user;                       /* given to both as it is */
 } sparkle_vulkan_options;
 
 /* A device that runs on the caller's queue. `options`: as sparkle_device_open has them, name and allocator unused; may be NULL.
@@ -462,13 +499,14 @@ typedef struct sparkle_vulkan_options {
 SPARKLE_API sparkle_status sparkle_vulkan_device_open(const sparkle_vulkan_options* vulkan,
                                                       const sparkle_device_options* options, sparkle_device** device);
 
+/* A part of a VkBuffer of the caller's. */
 typedef struct sparkle_vulkan_buffer {
   size_t size;     /* sizeof(sparkle_vulkan_buffer) */
   void* device;    /* VkDevice that the buffer was made on */
   uint64_t buffer; /* VkBuffer, memory bound to it that was allocated with VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT */
   uint32_t usage;  /* that it was made with: storage buffer, shader device address, transfer source and destination at least */
   int64_t offset;  /* where the tensor begins, its device address being a multiple of 16 */
-  int64_t bytes;
+  int64_t bytes;   /* from there on */
 } sparkle_vulkan_buffer;
 
 /* A part of the caller's VkBuffer as a buffer, neither copied nor freed. What the caller wrote into it must be complete before

@@ -7,302 +7,43 @@
 //   std::vector<sparkle::Tensor> outputs = session.run({image});
 #pragma once
 
-#include <chrono>
-#include <cstring>
-#include <functional>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "sparkle/device.hpp"
 #include "sparkle/exception.hpp"
 #include "sparkle/sparkle.h"
 
 namespace sparkle {
 inline namespace api1 {
 
-inline std::string version() { return sparkle_version(); }
-
-enum class Type {
-  f32 = SPARKLE_F32,
-  f16 = SPARKLE_F16,
-  bf16 = SPARKLE_BF16,
-  f64 = SPARKLE_F64,
-  i8 = SPARKLE_I8,
-  u8 = SPARKLE_U8,
-  i16 = SPARKLE_I16,
-  u16 = SPARKLE_U16,
-  i32 = SPARKLE_I32,
-  u32 = SPARKLE_U32,
-  i64 = SPARKLE_I64,
-  u64 = SPARKLE_U64,
-  boolean = SPARKLE_BOOL,
-  f8e4m3fn = SPARKLE_F8E4M3FN,
-  f8e4m3fnuz = SPARKLE_F8E4M3FNUZ,
-  f8e5m2 = SPARKLE_F8E5M2,
-  f8e5m2fnuz = SPARKLE_F8E5M2FNUZ,
-  f8e8m0 = SPARKLE_F8E8M0,
-  f4e2m1 = SPARKLE_F4E2M1,  // this and the following: one byte each, the element in its low bits
-  i4 = SPARKLE_I4,
-  u4 = SPARKLE_U4,
-  i2 = SPARKLE_I2,
-  u2 = SPARKLE_U2,
-};
-inline size_t size_of(Type type) { return sparkle_type_size(static_cast<sparkle_type>(type)); }
-
-using Shape = std::vector<int64_t>;
-
-// A dense row-major tensor in host memory; copies share the memory.
-class Tensor {
- public:
-  Tensor() = default;
-  // Memory of its own, zeros.
-  Tensor(Type type, Shape shape) : type_(type), shape_(std::move(shape)) {
-    check_sizes();
-    owned_ = std::shared_ptr<void>(::operator new(bytes() + 1), [](void* p) { ::operator delete(p); });
-    std::memset(owned_.get(), 0, bytes());
-    data_ = owned_.get();
-  }
-  // The caller's memory, not copied; it must stay as long as the tensor and all copies of it are used.
-  Tensor(Type type, Shape shape, void* memory) : type_(type), shape_(std::move(shape)), data_(memory) {}
-  // Takes over a value of the C interface.
-  explicit Tensor(sparkle_value* value)
-      : owned_(value, [](void* p) { sparkle_value_release(static_cast<sparkle_value*>(p)); }) {
-    const sparkle_tensor t = sparkle_value_tensor(value);
-    type_ = static_cast<Type>(t.type);
-    shape_.assign(t.shape, t.shape + t.rank);
-    data_ = t.data;
-  }
-
-  Type type() const { return type_; }
-  const Shape& shape() const { return shape_; }
-  int64_t elements() const {
-    int64_t n = 1;
-    for (int64_t size : shape_) n *= size;
-    return n;
-  }
-  size_t bytes() const { return static_cast<size_t>(elements()) * size_of(type_); }
-  void* data() const { return data_; }
-  template <class T>
-  T* data() const {
-    return static_cast<T*>(data_);
-  }
-  // What keeps the memory alive; nullptr for the caller's memory.
-  const std::shared_ptr<void>& owner() const { return owned_; }
-
-  sparkle_tensor c() const {
-    if (shape_.size() > SPARKLE_MAX_RANK) throw Exception(SPARKLE_BAD_USAGE, "A tensor has at most 8 axes.");
-    sparkle_tensor t{};
-    t.type = static_cast<sparkle_type>(type_);
-    t.rank = static_cast<int32_t>(shape_.size());
-    for (size_t a = 0; a < shape_.size(); ++a) t.shape[a] = shape_[a];
-    t.data = data_;
-    return t;
-  }
-
-  // Throws where no memory can have these sizes.
-  void check_sizes() const {
-    double total = static_cast<double>(size_of(type_));
-    bool signs = true;
-    for (int64_t size : shape_) signs = signs && size >= 0, total *= static_cast<double>(size);
-    if (!signs || !(total < 4611686018427387904.0))
-      throw Exception(SPARKLE_BAD_USAGE, "A tensor's sizes are 0 or more, its bytes fewer than 2^62.");
-  }
-
- private:
-  Type type_ = Type::f32;
-  Shape shape_;
-  std::shared_ptr<void> owned_;
-  void* data_ = nullptr;
-};
-
-using LogFunction = std::function<void(sparkle_log_level, const char*)>;
-// Where notes go that are neither results nor errors; an empty function: nowhere. Not to be called while work is going on.
-inline void set_log(LogFunction function) {
-  static LogFunction current;
-  sparkle_set_log(nullptr, nullptr);
-  current = std::move(function);
-  if (!current) return;
-  sparkle_set_log([](void*, sparkle_log_level level, const char* message) { current(level, message); }, nullptr);
-}
-
-struct DeviceOptions {
-  std::string name = "auto";  // "auto", "cpu", "vulkan", "vulkan:1", "cuda", "reference"
-  int threads = 0;            // of Sparkle's own pool; 0: what affinity and cgroup quota allow
-  bool calibrate = false;     // measure this machine's rates first
-  sparkle_thread_pool pool{};
-  sparkle_allocator allocator{};
-  std::string fallback = {};  // "allow": the CPU in the place of a device that cannot be used here; see sparkle_device_options
-};
-
-// Where models run; copies share it.
-class Device {
- public:
-  explicit Device(const DeviceOptions& o = {}) {
-    const sparkle_device_options options = c_options(o);
-    sparkle_device* device = nullptr;
-    detail::check(sparkle_device_open(&options, &device));
-    handle_ = std::shared_ptr<sparkle_device>(device, sparkle_device_release);
-  }
-  explicit Device(const char* name, int threads = 0) : Device(DeviceOptions{name ? name : "auto", threads, false, {}, {}}) {}
-  // The caller's Vulkan device and queue; see sparkle_vulkan_options, whose size is filled in here.
-  explicit Device(sparkle_vulkan_options vulkan, const DeviceOptions& o = {}) {
-    const sparkle_device_options options = c_options(o);
-    vulkan.size = sizeof vulkan;
-    sparkle_device* device = nullptr;
-    detail::check(sparkle_vulkan_device_open(&vulkan, &options, &device));
-    handle_ = std::shared_ptr<sparkle_device>(device, sparkle_device_release);
-  }
-  // The machine as one JSON object.
-  std::string describe() const {
-    char* text = nullptr;
-    detail::check(sparkle_device_describe(c(), &text));
-    return detail::take_text(text);
-  }
-  // What was moved between buffers, and between host and device, since the device was opened.
-  sparkle_traffic traffic() const {
-    sparkle_traffic traffic{};
-    traffic.size = sizeof traffic;
-    detail::check(sparkle_device_traffic(c(), &traffic));
-    return traffic;
-  }
-  bool done(uint64_t token) const { return sparkle_device_done(c(), token) != 0; }
-  // Waits for work; false when the time is over first. Zero: for ever.
-  bool wait(uint64_t token, std::chrono::nanoseconds timeout = {}) const {
-    const sparkle_status status = sparkle_device_wait(c(), token, timeout.count());
-    if (status == SPARKLE_TIMEOUT) return false;
-    detail::check(status);
-    return true;
-  }
-  // A stream of the caller's before and behind work of this CUDA device; see sparkle_device_follow_cuda_stream.
-  void follow_cuda_stream(uint64_t stream) const { detail::check(sparkle_device_follow_cuda_stream(c(), stream)); }
-  void lead_cuda_stream(uint64_t stream, uint64_t token) const {
-    detail::check(sparkle_device_lead_cuda_stream(c(), stream, token));
-  }
-  sparkle_device* c() const { return handle_.get(); }
-
- private:
-  // Valid as long as the options given live.
-  static sparkle_device_options c_options(const DeviceOptions& o) {
-    sparkle_device_options options{};
-    options.size = sizeof options;
-    options.name = detail::whole(o.name);
-    options.threads = o.threads;
-    options.calibrate = o.calibrate;
-    options.pool = o.pool;
-    options.allocator = o.allocator;
-    options.fallback = o.fallback.empty() ? nullptr : detail::whole(o.fallback);
-    return options;
-  }
-  std::shared_ptr<sparkle_device> handle_;
-};
-
-// Memory of a device; copies share it.
-class Buffer {
- public:
-  Buffer(const Device& device, int64_t bytes) {
-    sparkle_buffer* buffer = nullptr;
-    detail::check(sparkle_buffer_allocate(device.c(), bytes, &buffer));
-    handle_ = std::shared_ptr<sparkle_buffer>(buffer, sparkle_buffer_release);
-  }
-  // Host memory as a buffer, neither copied nor freed.
-  Buffer(const Device& device, void* memory, int64_t bytes) {
-    sparkle_buffer* buffer = nullptr;
-    detail::check(sparkle_buffer_import(device.c(), memory, bytes, &buffer));
-    handle_ = std::shared_ptr<sparkle_buffer>(buffer, sparkle_buffer_release);
-  }
-  // A part of the caller's VkBuffer, neither copied nor freed; see sparkle_buffer_wrap_vulkan. The size is filled in here.
-  Buffer(const Device& device, sparkle_vulkan_buffer vulkan) {
-    vulkan.size = sizeof vulkan;
-    sparkle_buffer* buffer = nullptr;
-    detail::check(sparkle_buffer_wrap_vulkan(device.c(), &vulkan, &buffer));
-    handle_ = std::shared_ptr<sparkle_buffer>(buffer, sparkle_buffer_release);
-  }
-  // The caller's CUDA memory, neither copied nor freed; see sparkle_buffer_wrap_cuda.
-  static Buffer of_cuda(const Device& device, uint64_t address, int64_t bytes) {
-    sparkle_buffer* buffer = nullptr;
-    detail::check(sparkle_buffer_wrap_cuda(device.c(), address, bytes, &buffer));
-    return Buffer(buffer);
-  }
-  // Takes over a buffer of the C interface.
-  explicit Buffer(sparkle_buffer* buffer) : handle_(buffer, sparkle_buffer_release) {}
-  int64_t bytes() const { return sparkle_buffer_bytes(c()); }
-  void* host() const { return sparkle_buffer_host(c()); }
-  void write(const void* from, int64_t bytes, int64_t offset = 0) {
-    detail::check(sparkle_buffer_write(c(), offset, from, bytes));
-  }
-  void read(void* to, int64_t bytes, int64_t offset = 0) const { detail::check(sparkle_buffer_read(c(), offset, to, bytes)); }
-  sparkle_buffer* c() const { return handle_.get(); }
-
- private:
-  std::shared_ptr<sparkle_buffer> handle_;
-};
-
-// A dense row-major tensor in memory of a device; copies share the memory.
-class DeviceTensor {
- public:
-  // Memory of its own, with whatever lies there.
-  DeviceTensor(const Device& device, Type type, Shape shape)
-      : shape_of_(type, std::move(shape), nullptr), buffer_(device, bytes_of(shape_of_)) {}
-  // The values of a host tensor, uploaded.
-  DeviceTensor(const Device& device, const Tensor& from) : DeviceTensor(device, from.type(), from.shape()) { upload(from); }
-  // From the buffer's first byte on.
-  DeviceTensor(Type type, Shape shape, Buffer buffer)
-      : shape_of_(type, std::move(shape), nullptr), buffer_(std::move(buffer)) {}
-
-  Type type() const { return shape_of_.type(); }
-  const Shape& shape() const { return shape_of_.shape(); }
-  size_t bytes() const { return shape_of_.bytes(); }
-  const Buffer& buffer() const { return buffer_; }
-  // Both wait for work on the buffer that was submitted before, and return when the values are there.
-  void upload(const Tensor& from) {
-    if (from.bytes() != bytes()) throw Exception(SPARKLE_BAD_USAGE, "The tensor to upload has another size than its place.");
-    buffer_.write(from.data(), static_cast<int64_t>(bytes()));
-  }
-  Tensor download() const {
-    Tensor to(type(), shape());
-    buffer_.read(to.data(), static_cast<int64_t>(bytes()));
-    return to;
-  }
-  sparkle_device_tensor c() const {
-    const sparkle_tensor shape = shape_of_.c();
-    sparkle_device_tensor t{};
-    t.type = shape.type;
-    t.rank = shape.rank;
-    for (int32_t a = 0; a < shape.rank; ++a) t.shape[a] = shape.shape[a];
-    t.buffer = buffer_.c();
-    return t;
-  }
-
- private:
-  static int64_t bytes_of(const Tensor& shape) {
-    shape.check_sizes();
-    (void)shape.c();  // throws where there are too many axes
-    return static_cast<int64_t>(shape.bytes() > 0 ? shape.bytes() : 1);
-  }
-  Tensor shape_of_;  // without memory
-  Buffer buffer_;
-};
-
+// An input or output as the model declares it.
 struct TensorInfo {
-  std::string name;
-  Type type = Type::f32;
-  bool rank_known = true;
+  std::string name;                     // in the model
+  Type type = Type::f32;                // of an element
+  bool rank_known = true;               // false: the model leaves open how many axes there are
   Shape shape;                          // -1 where the model leaves a size open
   std::vector<std::string> axis_names;  // of open sizes
 };
 
+// How a model is opened; see sparkle_session_options.
 struct SessionOptions {
-  std::string precision = "fp32";
-  std::string algorithm, variant, tuning;  // see sparkle_session_options
-  int64_t memory_budget = 0, plan_cache_bytes = 0;
-  double accuracy = 0;
-  std::string nonfinite;  // "fast" (also empty) or "exact"
-  std::string fusion;     // "inverted", "none"; empty: by cost
-  std::string fallback;   // "forbid", "warn" (also empty) or "allow"
+  std::string precision = "fp32";  // of the arithmetic
+  std::string algorithm;           // force one where it can serve ("gemm", "winograd4" ...); empty: by cost
+  std::string variant;             // force a kernel by name; empty: by cost
+  std::string tuning;              // file of measured choices, or "kept"; empty: none
+  int64_t memory_budget = 0;       // most bytes of tensors and weights; 0: unlimited
+  int64_t plan_cache_bytes = 0;    // of plans for shapes seen before; 0: 256 MiB
+  double accuracy = 0;             // most that max |error| / max |output| of a layer may be predicted to reach; 0: 5e-5
+  std::string nonfinite;           // "fast" (also empty) or "exact"
+  std::string fusion;              // "inverted", "none"; empty: by cost
+  std::string fallback;            // "forbid", "warn" (also empty) or "allow"
 
-  // Valid as long as these options live.
+  // For the C interface; valid as long as these options live.
   sparkle_session_options c() const {
     const auto text = [](const std::string& s) { return s.empty() ? nullptr : detail::whole(s); };
     sparkle_session_options options{};
@@ -337,13 +78,20 @@ inline void compile(const Device& device, const std::string& path, const std::st
 // Shapes of inputs by name.
 using NamedShapes = std::vector<std::pair<std::string, Shape>>;
 
+// What fix() is asked for; empty texts and zeros are the defaults of sparkle_fix_options.
 struct FixOptions {
-  std::string precision, target, only, calibration, proof;  // empty: the default
-  double max_extra = 0;
-  int32_t multiple = 0;
-  double percentile = 0, min_cosine = 0, min_agreement = 0;
-  std::vector<std::string> keep_wide;
-  NamedShapes shapes;
+  std::string precision;               // "fp16", "bf16", "int8"; empty: types stay
+  std::string target;                  // a machine by name or FILE.json; empty: the device
+  std::string only;                    // rules separated by commas; empty: all
+  std::string calibration;             // of int8: "mse", "minmax", "percentile", "entropy"
+  std::string proof;                   // "best", "reference", "planned", "none"
+  double max_extra = 0;                // percent of arithmetic that padding may add to a chain of layers
+  int32_t multiple = 0;                // of channels
+  double percentile = 0;               // of the values that are kept
+  double min_cosine = 0;               // to the original's outputs
+  double min_agreement = 0;            // percent of samples that keep their first class
+  std::vector<std::string> keep_wide;  // layers that keep their types
+  NamedShapes shapes;                  // of inputs whose sizes the model leaves open
 };
 
 namespace detail {
@@ -385,10 +133,11 @@ inline std::string fix(const Device& device, const std::string& path, const std:
   return detail::take_text(json);
 }
 
+// What check() is told of the model; see sparkle_check_options.
 struct CheckOptions {
-  NamedShapes shapes;   // of inputs whose sizes the model leaves open
-  int32_t threads = 0;  // of "cpu"
-  bool measure = false;
+  NamedShapes shapes;    // of inputs whose sizes the model leaves open
+  int32_t threads = 0;   // of "cpu"
+  bool measure = false;  // run the model on each target, which must be here
 };
 
 // What keeps a model off the fast path of devices, which need not be here; see sparkle_check. `html`: where the page goes.
@@ -418,6 +167,7 @@ inline Tensor eval(const Device& device, const std::string& expression,
   return Tensor(result);
 }
 
+// How long Session::measure runs, and what it checks.
 struct MeasureOptions {
   double seconds = 0;      // of runs with times of steps and without, about; 0: one
   int32_t runs = 0;        // of each kind, instead of seconds
@@ -426,14 +176,19 @@ struct MeasureOptions {
 
 // Something that was done in another way than a caller may expect; see sparkle_event.
 struct Event {
-  std::string what, from, to, reason;
-  double cost = 0;  // seconds of each run
-  std::string layer, message;
+  std::string what;     // "operator", "device" or "precision"
+  std::string from;     // where it was to run, or the type that it was to be computed in
+  std::string to;       // where it runs, or the type that it is computed in
+  std::string reason;   // "no_kernel", "device_lost" ...
+  double cost = 0;      // seconds of each run
+  std::string layer;    // the step; empty for devices
+  std::string message;  // one sentence
 };
 
 // A model ready to run; may be used by any number of threads at once. Copies share it.
 class Session {
  public:
+  // Opens a file of ONNX or of compile(). Throws where it cannot run, with all that is wrong; see sparkle_session_open.
   Session(const Device& device, const std::string& path, const SessionOptions& options = {}) {
     open([&](const sparkle_session_options* o,
              sparkle_session** s) { return sparkle_session_open(device.c(), detail::whole(path), o, s); },
@@ -449,6 +204,7 @@ class Session {
   // Goes on with another device, as after a lost one; see sparkle_session_move_to.
   void move_to(const Device& device) const { detail::check(sparkle_session_move_to(c(), device.c())); }
 
+  // What was done in another way than may be expected, so far.
   std::vector<Event> events() const {
     std::vector<Event> list;
     for (size_t i = 0, count = sparkle_session_event_count(c()); i < count; ++i) {
@@ -459,10 +215,13 @@ class Session {
     return list;
   }
 
+  // What it takes, in the model's order.
   std::vector<TensorInfo> inputs() const { return infos(sparkle_session_input_count(c()), sparkle_session_input); }
+  // What it gives, in the model's order.
   std::vector<TensorInfo> outputs() const { return infos(sparkle_session_output_count(c()), sparkle_session_output); }
 
-  // One tensor per input, in the model's order; inputs are not copied.
+  // One tensor per input, in the model's order; inputs are not copied. One tensor per output comes back. Throws for types and
+  // shapes that are not the model's.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) const {
     std::vector<sparkle_value*> values(sparkle_session_output_count(c()), nullptr);
     const auto list = tensors(inputs);
@@ -486,16 +245,19 @@ class Session {
       results.emplace_back(static_cast<Type>(t.type), Shape(t.shape, t.shape + t.rank), nullptr);
     return results;
   }
+  // Bytes that a run on these shapes occupies at its peak: tensors and packed weights.
   int64_t peak_bytes(const std::vector<Tensor>& inputs) const {
     int64_t bytes = 0;
     const auto list = tensors(inputs);
     detail::check(sparkle_session_peak_bytes(c(), list.data(), list.size(), &bytes));
     return bytes;
   }
+  // The plan for these shapes: what each step does, how, at what cost and why, as a table or as JSON.
   std::string explain(const std::vector<Tensor>& inputs, bool as_json = false) const {
     return text_of(inputs,
                    [&](auto* s, auto* list, size_t n, char** t) { return sparkle_session_explain(s, list, n, as_json, t); });
   }
+  // The plan in its text form, one line per tensor, constant and step.
   std::string plan(const std::vector<Tensor>& inputs) const { return text_of(inputs, sparkle_session_plan); }
   // Runs a few times, with timestamps and without: measured and predicted time of each step, as JSON.
   std::string report(const std::vector<Tensor>& inputs) const { return text_of(inputs, sparkle_session_report); }
@@ -534,6 +296,7 @@ class Session {
       results.emplace_back(static_cast<Type>(t.type), Shape(t.shape, t.shape + t.rank), Buffer(t.buffer));
     return results;
   }
+  // The same into tensors of the caller.
   void run_on_device(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs) const {
     const auto from = device_tensors(inputs);
     auto to = device_tensors(outputs);
@@ -547,7 +310,7 @@ class Session {
     detail::check(sparkle_session_submit_on_device(c(), from.data(), from.size(), to.data(), to.size(), &token));
     return token;
   }
-  sparkle_session* c() const { return handle_.get(); }
+  sparkle_session* c() const { return handle_.get(); }  // for the C interface
 
  private:
   static std::vector<sparkle_device_tensor> device_tensors(const std::vector<DeviceTensor>& list) {

@@ -32,7 +32,7 @@ from sparkle._check import Check, Finding, Layer, Verdict, check
 from sparkle._device import Device, DeviceInfo, DeviceTensor, devices
 from sparkle._errors import BadInput, Error, FileUnreadable, NotServed, OutOfMemory
 from sparkle._fix import Fixed, fix
-from sparkle._pipeline import Pipeline
+from sparkle._pipeline import DeviceShare, Pipeline
 from sparkle._report import Report, Step
 from sparkle._session import Event, Outputs, Session, TensorInfo, compile, eval
 from sparkle._core import version
@@ -42,6 +42,6 @@ __version__ = version()
 _core.set_log(lambda warning, sentence: logging.getLogger("sparkle").log(
     logging.WARNING if warning else logging.INFO, "%s", sentence))
 atexit.register(_core.set_log, None)
-__all__ = ["BadInput", "Check", "Device", "DeviceInfo", "DeviceTensor", "Error", "Event", "FileUnreadable", "Finding", "Fixed",
-           "InferenceSession", "Layer", "NotServed", "OutOfMemory", "Outputs", "Pipeline", "Report", "Session", "Step",
-           "TensorInfo", "Verdict", "check", "compile", "devices", "eval", "fix"]
+__all__ = ["BadInput", "Check", "Device", "DeviceInfo", "DeviceShare", "DeviceTensor", "Error", "Event", "FileUnreadable",
+           "Finding", "Fixed", "InferenceSession", "Layer", "NotServed", "OutOfMemory", "Outputs", "Pipeline", "Report",
+           "Session", "Step", "TensorInfo", "Verdict", "check", "compile", "devices", "eval", "fix"]

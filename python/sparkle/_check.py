@@ -29,8 +29,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer of the plan: the unit that it runs on, what it takes now and once fixed in milliseconds, its arithmetic and
-    operands (bytes, each once), the codes of its findings. ``measured_ms``: of ``sparkle.check(..., measure=True)``."""
+    """A layer of the plan: its ``name`` and ``what`` it does in elements of ``dtype``, the ``unit`` that it runs on and that
+    one's ``kind``, what ``bound`` it meets there, what it takes now and once fixed (``predicted_ms``, ``fixed_ms``), its
+    arithmetic (``flops``) and operands (``bytes``, each once), the codes of its ``findings``. ``measured_ms``: of
+    ``sparkle.check(..., measure=True)``."""
     name: str
     what: str
     kind: str
@@ -53,7 +55,9 @@ class Layer:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of one device. ``basis``: what its times rest on. Times of a pass in milliseconds; ``matrix_share``: of the
+    """What is said of one device: ``target`` as it was asked for, ``device`` its name. ``basis``: what its times rest on,
+    ``calibrated`` whether rates were measured there. Times of a pass in milliseconds, now and once fixed (``predicted_ms``,
+    ``fixed_ms``); ``findings`` a ``Finding`` each, ``layers`` a ``Layer`` each; ``matrix_share``: of the
     arithmetic, 0 to 1; ``precisions``: the model in each type, a dictionary each. ``measured_ms``: of
     ``sparkle.check(..., measure=True)``."""
     target: str
@@ -70,6 +74,7 @@ class Verdict:
 
     @property
     def speedup(self) -> float:
+        """How many times as fast the model is once fixed, as predicted."""
         return self.predicted_ms / self.fixed_ms if self.fixed_ms else 1.0
 
     def __repr__(self) -> str:

@@ -14,10 +14,10 @@ from sparkle._errors import BadInput, translated
 
 
 class Device:
-    """What runs models: "auto", "cpu", "vulkan", "vulkan:1" (as ``sparkle devices`` numbers them), "cuda" or "reference".
-    ``threads`` 0: what affinity and cgroup quota allow. ``calibrate`` measures the machine's rates first. ``fallback``:
-    "allow" takes the CPU in the place of a device that cannot be used here, which ``Session.events`` tells; else that is an
-    Error."""
+    """What runs models. ``name``: "auto", "cpu", "vulkan", "vulkan:1" (as ``sparkle devices`` numbers them), "cuda" or
+    "reference". ``threads`` 0: what affinity and cgroup quota allow. ``calibrate`` measures the machine's rates first.
+    ``fallback``: "allow" takes the CPU in the place of a device that cannot be used here, which ``Session.events`` tells; else
+    that is an Error."""
 
     def __init__(self, name: str = "auto", threads: int = 0, calibrate: bool = False, *,
                  fallback: str = "") -> None:
@@ -55,8 +55,8 @@ class Device:
             return DeviceTensor(_core.upload(self._core, name, array), self)
 
     def empty(self, shape: Sequence[int], dtype: Any = "float32") -> "DeviceTensor":
-        """A tensor in this device's memory with whatever lies there, as a place for outputs or for ``DeviceTensor.write``.
-        Errors: BadInput for negative sizes, more than 8 axes and other types, OutOfMemory."""
+        """A tensor in this device's memory with whatever lies there, as a place for outputs or for ``DeviceTensor.write``;
+        ``dtype`` by name or as NumPy's. Errors: BadInput for negative sizes, more than 8 axes and other types, OutOfMemory."""
         name, sizes = type_name(dtype), [operator.index(size) for size in shape]
         if any(not 0 <= size < 1 << 62 for size in sizes):
             raise BadInput("bad_usage", f"The shape is {tuple(sizes)}; a tensor's sizes are 0 or more, its bytes fewer than "
@@ -126,7 +126,7 @@ class DeviceTensor:
     Other libraries share its memory by DLPack where it is a CUDA device's or the host's: ``torch.from_dlpack(tensor)``.
 
     ``device``, ``shape`` (a tuple), ``ndim``, ``size``, ``dtype`` (a name: "float32"), ``nbytes`` (a byte for each element
-    below 8 bits).
+    below 8 bits). ``lent``: what keeps memory that another library's array shares.
     """
 
     __slots__ = ("_core", "_lent", "device", "shape", "dtype", "nbytes", "__weakref__")
@@ -141,10 +141,12 @@ class DeviceTensor:
 
     @property
     def ndim(self) -> int:
+        """How many axes it has."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """How many elements it has."""
         return math.prod(self.shape)
 
     def numpy(self) -> np.ndarray:

@@ -9,7 +9,8 @@ _MOST = 1 << 20  # bytes of one text
 
 @dataclass
 class ModelMetadata:
-    """As onnxruntime names them."""
+    """What a file says of itself, as onnxruntime names it: ``producer_name``, ``graph_name``, ``domain``, ``description``,
+    ``graph_description``, ``version`` and ``custom_metadata_map``, its own entries; empty texts and 0 where it says nothing."""
     producer_name: str = ""
     graph_name: str = ""
     domain: str = ""

@@ -16,6 +16,7 @@ def warn_once(sentence: str) -> None:
 
 
 class GraphOptimizationLevel(enum.IntEnum):
+    """How much another engine would rewrite; Sparkle always does all it can."""
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
     ORT_ENABLE_EXTENDED = 2
@@ -24,11 +25,13 @@ class GraphOptimizationLevel(enum.IntEnum):
 
 
 class ExecutionMode(enum.IntEnum):
+    """Whether another engine would run branches at once; it changes nothing here."""
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
 class ExecutionOrder(enum.IntEnum):
+    """In which order another engine would run nodes; it changes nothing here."""
     DEFAULT = 0
     PRIORITY_BASED = 1
     MEMORY_EFFICIENT = 2
@@ -66,9 +69,11 @@ class SessionOptions(_Options):
              "optimized_model_filepath": "sparkle.compile writes a plan with its weights"}
 
     def add_session_config_entry(self, key: str, value: str) -> None:
+        """Keeps the entry, which changes nothing here."""
         self._entries[str(key)] = str(value)
 
     def get_session_config_entry(self, key: str) -> str:
+        """An entry that was added. Errors: KeyError."""
         return self._entries[key]
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
@@ -77,6 +82,7 @@ class SessionOptions(_Options):
     add_free_dimension_override_by_denotation = add_free_dimension_override_by_name
 
     def register_custom_ops_library(self, path: str) -> None:
+        """Errors: NotServed, always."""
         raise NotServed("not_served", f"'{path}' holds kernels for another engine; Sparkle takes no libraries of operators.")
 
 
@@ -87,7 +93,9 @@ class RunOptions(_Options):
     _asks = {"training_mode": "Sparkle runs inference alone"}
 
     def add_run_config_entry(self, key: str, value: str) -> None:
+        """Keeps the entry, which changes nothing here."""
         self._entries[str(key)] = str(value)
 
     def get_run_config_entry(self, key: str) -> str:
+        """An entry that was added. Errors: KeyError."""
         return self._entries[key]

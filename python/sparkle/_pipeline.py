@@ -14,8 +14,9 @@ from sparkle._session import Inputs, Session
 
 @dataclass(frozen=True)
 class DeviceShare:
-    """What a device of a shared pipeline has done: ``items`` whose results it gave, ``predicted`` and ``seconds`` for an item,
-    the latter as measured of late; 0 is unknown. ``used`` is False of one that takes none, ``lost`` True of one that failed."""
+    """What the device ``name`` of a shared pipeline has done: ``items`` whose results it gave, ``predicted`` and ``seconds``
+    for an item, the latter as measured of late; 0 is unknown. ``used`` is False of one that takes none, ``lost`` True of one
+    that failed."""
     name: str
     used: bool
     lost: bool

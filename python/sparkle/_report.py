@@ -17,9 +17,13 @@ def page_view(page: str) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the plan as it was measured, times in milliseconds. ``roof_ms``: what the roofs probed beside it allow;
-    ``live_bytes``: of tensors in use while it runs; ``flops`` by the direct method's count, ``executed_flops`` by the
-    schedule's."""
+    """A step of the plan as it was measured, times in milliseconds. ``name`` is the layer's, ``what`` what it does, ``dtype``
+    the type of its elements; ``algorithm`` and ``variant`` were chosen for ``reason``, with the parameters ``schedule``, and
+    run on ``unit``, which is of ``unit_kind`` ("vector", "matrix"). ``measured_ms`` stands beside ``predicted_ms`` and
+    ``roof_ms``, what the roofs probed beside it allow, of which ``bound`` names the one that binds; ``percent_of_roof`` is how
+    near it came, ``gflops`` and ``gbytes_per_s`` what it reached in 1e9 a second. ``flops`` by the direct method's count,
+    ``executed_flops`` by the schedule's, ``bytes`` of its operands, each once; ``live_bytes``: of tensors in use while it
+    runs."""
     name: str
     what: str
     dtype: str
@@ -72,6 +76,7 @@ class Report:
         return self._said[key]
 
     def keys(self) -> Sequence[str]:
+        """What ``report[key]`` knows."""
         return list(self._said)
 
     def __iter__(self) -> Iterator[str]:

@@ -20,8 +20,9 @@ _FEW = 4096  # elements of an input that are kept for explain() and its like
 @dataclass(frozen=True)
 class Event:
     """Something that a session did in another way than may be expected: ``what`` is "operator", "device" or "precision",
-    ``reason`` a code such as "no_kernel" or "device_lost", ``cost`` the predicted seconds of each run (0 of devices), ``layer``
-    the step ("" of devices), ``message`` one sentence."""
+    ``from_`` where it was to run, or the type to compute in, ``to`` where it runs, or the type that is taken, ``reason`` a code
+    such as "no_kernel" or "device_lost", ``cost`` the predicted seconds of each run (0 of devices), ``layer`` the step ("" of
+    devices), ``message`` one sentence."""
     what: str
     from_: str
     to: str
@@ -33,8 +34,8 @@ class Event:
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """An input or output of a model. ``shape`` has None or a name where the model leaves a size open; it is None where even the
-    number of axes is open."""
+    """An input or output of a model: its ``name``, the ``dtype`` of its elements as NumPy or ml_dtypes call it. ``shape`` has
+    None or a name where the model leaves a size open; it is None where even the number of axes is open."""
     name: str
     dtype: str
     shape: Optional[tuple]
@@ -56,8 +57,8 @@ def compile(model: Union[str, os.PathLike], output: Union[str, os.PathLike], dev
 
 def eval(expression: str, /, device: Union[Device, str] = "auto", **operands: Any) -> np.ndarray:
     """Computes an expression of your own, element by element with broadcasting:
-    ``eval("silu(x) * a + b", x=x, a=a, b=0.5)``; docs/expressions.md has its grammar. Numbers and arrays without axes
-    take the type of what they meet. A ``Device`` keeps what it compiled; a name opens the device anew. Errors point at the
+    ``eval("silu(x) * a + b", x=x, a=a, b=0.5)`` on ``device``; docs/expressions.md has its grammar. Numbers and arrays without
+    axes take the type of what they meet. A ``Device`` keeps what it compiled; a name opens the device anew. Errors point at the
     character."""
     device = device if isinstance(device, Device) else Device(device)
     plain = (int, float, bool, np.generic, list, tuple, np.ndarray)  # the others speak the buffer protocol or DLPack
@@ -196,12 +197,12 @@ class Session:
 
     def explain(self, inputs: Optional[Inputs] = None, as_json: bool = False) -> Union[str, dict]:
         """The plan for the shapes of these inputs (default: those of the last call that ran): choices, costs,
-        reasons."""
+        reasons, as a table or, with ``as_json``, a dictionary."""
         text = self._planned(inputs, lambda arrays: self._core.explain(arrays, as_json))
         return json.loads(text) if as_json else text
 
     def plan(self, inputs: Optional[Inputs] = None) -> str:
-        """The plan in its text form, one line per tensor, constant and step."""
+        """The plan in its text form, one line per tensor, constant and step; ``inputs`` as of ``explain``."""
         return self._planned(inputs, self._core.plan)
 
     def report(self, inputs: Optional[Inputs] = None, seconds: float = 0.3, *, runs: int = 0, check: str = "auto") -> Report:
@@ -213,7 +214,7 @@ class Session:
         return Report(*self._planned(inputs, lambda arrays: self._core.report(arrays, seconds, runs, check)))
 
     def peak_bytes(self, inputs: Optional[Inputs] = None) -> int:
-        """Bytes of tensors and packed weights that a run occupies at its peak."""
+        """Bytes of tensors and packed weights that a run occupies at its peak; ``inputs`` as of ``explain``."""
         return self._planned(inputs, self._core.peak_bytes)
 
     def __repr__(self) -> str:
@@ -367,6 +368,7 @@ class Outputs(list):
         return Outputs, (list(self), self.names)
 
     def as_dict(self) -> dict:
+        """The results by their names."""
         return dict(zip(self.names, self))
 
     def _of(self, names: Sequence[str]) -> "Outputs":

@@ -23,10 +23,14 @@ def _array(value: Any) -> Any:
 
 
 class SparkleRep(BackendRep):
+    """A model that ``SparkleBackend.prepare`` opened: a session."""
+
     def __init__(self, session: Session) -> None:
         self.session = session
 
     def run(self, inputs: Any, **kwargs: Any) -> list:
+        """An array per output, of an array per input in the model's order. Errors: unittest.SkipTest, and those of
+        Session.run."""
         values = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
         try:
             return self.session.run([_array(v) for v in values])
@@ -35,12 +39,17 @@ class SparkleRep(BackendRep):
 
 
 class SparkleBackend(Backend):
+    """What the onnx package calls a backend, on the CPU."""
+
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
+        """Whether ``device`` is one that it runs on."""
         return cls.supports_device(device)
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> SparkleRep:
+        """The model opened on the CPU, whatever ``device`` says. Errors: unittest.SkipTest for what is not supported, and those
+        of Session."""
         try:
             return SparkleRep(Session(model.SerializeToString(), device="cpu"))
         except NotServed as e:
@@ -48,15 +57,18 @@ class SparkleBackend(Backend):
 
     @classmethod
     def run_model(cls, model: onnx.ModelProto, inputs: Any, device: str = "CPU", **kwargs: Any) -> list:
+        """``prepare`` for ``device``, then ``SparkleRep.run``."""
         return cls.prepare(model, device).run(inputs)
 
     @classmethod
     def run_node(cls, node: onnx.NodeProto, inputs: Any, device: str = "CPU", outputs_info: Sequence = None,
                  **kwargs: Any) -> list:
+        """Errors: unittest.SkipTest, always, whatever ``device`` and ``outputs_info``."""
         raise unittest.SkipTest("Single nodes without a model are not supported.")
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
+        """True of "CPU"."""
         return device == "CPU"
 
 

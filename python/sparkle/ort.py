@@ -34,6 +34,7 @@ _DEVICES = {"TensorrtExecutionProvider": "cuda", "NvTensorRTRTXExecutionProvider
 
 
 def get_all_providers() -> list:
+    """Names of onnxruntime's providers for which Sparkle has a kind of device."""
     return list(_DEVICES)
 
 
@@ -45,10 +46,12 @@ def get_available_providers() -> list:
 
 
 def get_device() -> str:
+    """The word "GPU" where one is here, else "CPU"."""
     return "GPU" if len(get_available_providers()) > 1 else "CPU"
 
 
 def get_version_string() -> str:
+    """Sparkle's version."""
     return __version__
 
 
@@ -80,7 +83,9 @@ class NodeArg:
 
 
 class InferenceSession:
-    """A model as onnxruntime opens it. Errors: those of ``sparkle.Session``."""
+    """A model as onnxruntime opens it: a path, the bytes of a file or an onnx.ModelProto, with ``sess_options``, and
+    ``providers`` whose first that is here runs it; of ``provider_options`` the ``device_id`` counts. Errors: those of
+    ``sparkle.Session``."""
 
     def __init__(self, path_or_bytes: Union[str, bytes, os.PathLike], sess_options: Optional[SessionOptions] = None,
                  providers: Optional[Sequence[Any]] = None, provider_options: Optional[Sequence[Mapping]] = None,
@@ -118,27 +123,35 @@ class InferenceSession:
         raise BadInput("bad_usage", f"There is no provider {', '.join(passed_over)} here; list {_CPU}.")
 
     def get_inputs(self) -> list:
+        """A NodeArg for each input, in the model's order."""
         return [NodeArg(i) for i in self._session.inputs]
 
     def get_outputs(self) -> list:
+        """A NodeArg for each output, in the model's order."""
         return [NodeArg(o) for o in self._session.outputs]
 
     def get_overridable_initializers(self) -> list:
+        """None: constants are no inputs here."""
         return []
 
     def get_modelmeta(self) -> ModelMetadata:
+        """What the file says of itself: producer, version, descriptions, and its own entries."""
         return model_metadata(self._model.SerializeToString() if hasattr(self._model, "SerializeToString") else self._model)
 
     def get_session_options(self) -> SessionOptions:
+        """The options that the session was opened with."""
         return self._options
 
     def get_providers(self) -> list:
+        """The provider whose device runs the model, and the CPU's behind it."""
         return list(dict.fromkeys([self._provider, _CPU])) if self._provider != _CPU else [_CPU]
 
     def get_provider_options(self) -> dict:
+        """An empty dictionary for each of ``get_providers()``."""
         return {name: {} for name in self.get_providers()}
 
     def set_providers(self, providers: Sequence[Any], provider_options: Optional[Sequence[Mapping]] = None) -> None:
+        """Goes on with the device of the first provider that is here; see ``sparkle.Session.move_to``."""
         self._session.move_to(self._device_of(providers, provider_options))
 
     def disable_fallback(self) -> None:
@@ -147,6 +160,7 @@ class InferenceSession:
     enable_fallback = disable_fallback
 
     def end_profiling(self) -> str:
+        """The name of a profile: "", as none is written, which is warned of once."""
         warn_once("No profile was written: sparkle.Session.report() says what each step took.")
         return ""
 
@@ -158,6 +172,8 @@ class InferenceSession:
 
     def run(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any],
             run_options: Optional[RunOptions] = None) -> list:
+        """Arrays of the outputs named, in that order, or of all where ``output_names`` is None. Errors: those of
+        ``sparkle.Session.run``, and BadInput where ``run_options.terminate`` is set."""
         _check(run_options)
         feed = {n: v._value if isinstance(v, OrtValue) else v for n, v in input_feed.items()}
         results = self._session.run(feed)
@@ -165,12 +181,14 @@ class InferenceSession:
 
     def run_with_ort_values(self, output_names: Optional[Sequence[str]], input_dict_ort_values: Mapping[str, OrtValue],
                             run_options: Optional[RunOptions] = None) -> list:
+        """The same with OrtValues as inputs and results."""
         return [OrtValue(r) for r in self.run(output_names, input_dict_ort_values, run_options)]
 
     def run_async(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any],
                   callback: Callable[[list, Any, str], None], user_data: Any = None,
                   run_options: Optional[RunOptions] = None) -> None:
-        """Runs in a thread of its own, then calls ``callback(results, user_data, error)``; error is "" where it went well."""
+        """Runs in a thread of its own, then calls ``callback(results, user_data, error)``; error is "" where it went well. The
+        others are those of ``run``."""
         def work() -> None:
             try:
                 results, error = self.run(output_names, input_feed, run_options), ""
@@ -181,9 +199,11 @@ class InferenceSession:
         threading.Thread(target=work, daemon=True).start()
 
     def io_binding(self) -> IOBinding:
+        """An empty IOBinding of this session, for ``run_with_iobinding``."""
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: Optional[RunOptions] = None) -> None:
+        """Runs on what is bound; ``IOBinding.get_outputs`` has the results. Errors: as of ``run``."""
         _check(run_options)
         iobinding._run(self._session)
 

@@ -52,6 +52,7 @@ class Predictor:
 
     @property
     def session(self) -> Session:
+        """The model, opened at its first use in each process. Errors: those of Session."""
         if self._session is None:
             model, device, threads, *_, options = self._given
             self._session = Session(model, Device(device, threads), **options)
@@ -106,7 +107,8 @@ class Predictor:
 
 def deployment(model: Union[str, os.PathLike], *, max_batch_size: int = 8, batch_wait_timeout_s: float = 0.005,
                predictor: Optional[Mapping[str, Any]] = None, **options: Any) -> Any:
-    """A Ray Serve application of one model: requests that come together are run together. Over HTTP it speaks the JSON of the
+    """A Ray Serve application of one model: requests that come together are run together, up to ``max_batch_size`` of
+    them, the first waiting ``batch_wait_timeout_s`` seconds for others. Over HTTP it speaks the JSON of the
     Open Inference Protocol (``{"inputs": [{"name", "shape", "datatype", "data"}]}``); handles call ``predict.remote({"input":
     row})``. ``predictor``: options of Predictor; ``options``: of ``ray.serve.deployment`` (num_replicas, ray_actor_options,
     ...). Errors: ImportError without Ray Serve."""

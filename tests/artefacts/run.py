@@ -82,7 +82,8 @@ def tarball(bare):
     use_command(bare, "/opt/sparkle/bin/sparkle")
     for place in ("lib/cmake/sparkle/sparkle-config.cmake", "lib/pkgconfig/sparkle.pc", "include/sparkle/sparkle.hpp",
                   "share/man/man1/sparkle.1", "share/bash-completion/completions/sparkle", "share/zsh/site-functions/_sparkle",
-                  "share/fish/vendor_completions.d/sparkle.fish", "share/doc/sparkle/copyright"):
+                  "share/fish/vendor_completions.d/sparkle.fish", "share/doc/sparkle/copyright",
+                  "share/doc/sparkle/reference/index.html", "share/doc/sparkle/reference/c/index.html"):
         bare.run(f"test -s /opt/sparkle/{place}")
 
 

@@ -272,5 +272,33 @@ TEST_F(CommandOptions, VerifyIsStrict) {
   EXPECT_SAYS(said.out, "there is no test_data_set_*");
 }
 
+// exp(0) = 1 is expected to be 1.01: what the type allows says no, what is asked for decides, and what was gone by is printed.
+TEST_F(CommandOptions, VerifyTakesTolerances) {
+  GraphBuilder b;
+  b.done(b.pointwise(PointwiseOp::exp, {b.input({4})}));
+  std::filesystem::create_directories(folder_ / "near/test_data_set_0");
+  save(b.graph, "near/model.onnx");
+  const HostTensor zeros = HostTensor::zeros(DType::f32, {4});
+  const HostTensor wanted = HostTensor::of(DType::f32, {4}, std::vector<float>{1, 1.01f, 1, 1});
+  ASSERT_TRUE(write_tensor_pb(path("near/test_data_set_0/input_0.pb"), "x0", zeros).ok());
+  ASSERT_TRUE(write_tensor_pb(path("near/test_data_set_0/output_0.pb"), "y", wanted).ok());
+  Said said = sparkle("verify near");
+  EXPECT_EQ(said.status, 1);
+  EXPECT_SAYS(said.out, "output 0: 1 of 4 elements differ, the first at 1: 1, expected 1.01");
+  for (const char* enough : {"--atol 0.02", "--rtol 0.02", "--atol 0.006 --rtol 0.005", "--atol 0.02 --rtol 0"}) {
+    said = sparkle(std::string("verify near ") + enough);
+    EXPECT_EQ(said.status, 0) << enough << "\n" << said.out;
+    EXPECT_SAYS(said.out, "1 passed, 0 failed, 0 skipped");
+  }
+  EXPECT_SAYS(said.out, "|a-b| <= 0.02");
+  for (const char* less : {"--atol 0.009 --rtol 0", "--rtol 0.009 --atol 0", "--atol 0", "--atol 0.003 --rtol 0.003"}) {
+    said = sparkle(std::string("verify near ") + less);
+    EXPECT_EQ(said.status, 1) << less << "\n" << said.out;
+    EXPECT_SAYS(said.out, "FAIL  near");
+  }
+  for (const char* none : {"--atol -1", "--rtol nan", "--atol inf", "--rtol much"}) refusal(std::string("verify near ") + none);
+  EXPECT_SAYS(refusal("verify --kernels pool/plain --atol 1"), "is for outputs of models and does not go with --kernels");
+}
+
 }  // namespace
 }  // namespace sparkle::testing

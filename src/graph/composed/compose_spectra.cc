@@ -86,8 +86,14 @@ Status compose(Composition& c, const DftOp& op) {
 
 // A convolution whose filters are the rows of the transform's matrix times the window.
 Status compose(Composition& c, const StftOp& op) {
-  SPARKLE_CHECK(c.expect_rank(0, 3));
-  const Dims x = c.shape(0);
+  Dims x = c.shape(0);
+  TensorId signal = c.in(0);
+  if (x.size() == 2) {  // torch exports real signals without the axis of their parts
+    x.push_back(1);
+    signal = c.reshape(signal, x);
+  } else {
+    SPARKLE_CHECK(c.expect_rank(0, 3));
+  }
   if (x[2] < 1 || x[2] > 2) return c.wrong_shape(0, "a last axis of size 1 or 2");
   SPARKLE_TRY(step, c.integer(1, "step"));
   int64_t length = c.given(2) ? c.shape(2).product() : x[1];
@@ -119,7 +125,7 @@ Status compose(Composition& c, const StftOp& op) {
   ConvOp conv;
   conv.strides = {step};
   const int64_t frames = (x[1] - length) / step + 1;
-  const TensorId y = c.add(conv, {c.transpose(c.in(0), {0, 2, 1}), f});
+  const TensorId y = c.add(conv, {c.transpose(signal, {0, 2, 1}), f});
   c.give(0, c.transpose(c.reshape(y, {x[0], 2, bins, frames}), {0, 3, 2, 1}));
   return ok();
 }

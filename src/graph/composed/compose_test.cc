@@ -69,6 +69,18 @@ TEST(Composed, Errors) {
            "axis 5 does not exist");
 }
 
+// Torch exports the samples of torch.stft as rows.
+TEST(Composed, ARealSignalNeedsNoAxisForItsParts) {
+  for (const Dims& samples : {Dims{2, 64}, Dims{2, 64, 1}}) {
+    GraphBuilder b;
+    const std::vector<TensorId> inputs{b.input(samples), b.ints({8}), kAbsent, b.ints({16})};
+    EXPECT_EQ(b.shape(b.op("STFT", ComposedOp{StftOp{true}}, inputs)), b.shape(b.input({2, 7, 9, 2})));
+  }
+  GraphBuilder row;
+  const std::string refused = row.shape(row.op("STFT", ComposedOp{StftOp{true}}, {row.input({64}), row.ints({8})}));
+  EXPECT_NE(refused.find("should have rank 3"), std::string::npos) << refused;
+}
+
 TEST(Composed, ConstantsAreFolded) {
   GraphBuilder b;
   const TensorId size = b.ints({8});
