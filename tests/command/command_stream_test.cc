@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "command/command.h"
+#include "graph/test_graphs.h"
 #include "networks/zoo.h"
 
 namespace sparkle::testing {
@@ -119,6 +120,37 @@ TEST_F(CommandStream, BatchesGiveTheSameAnswers) {
   const Said said = sparkle("run four.onnx pictures --preset unit --batch 4 --output rest.jsonl");
   EXPECT_EQ(said.status, 0) << said.err;
   EXPECT_EQ(lines_of("rest.jsonl").size(), 22u);
+}
+
+// Each item has its answer, guessed or asked for, alone and in batches; what is no picture has none.
+TEST_F(CommandStream, ItemsHaveAnswersOfTheirOwn) {
+  const auto save_network = [&](int64_t rows, const std::string& name) {
+    GraphBuilder b;
+    const TensorId weights = b.floats({2, 3, 1, 1}, {1, 0, 0, 0, 0.5f, 0.6f});
+    save(b.done(b.op("Conv", ConvOp{}, {b.input({rows, 3, 16, 16}), weights})), name);
+  };
+  save_network(1, "seg.onnx"), save_network(4, "four.onnx");
+  for (const char* words : {"seg.onnx", "four.onnx --batch 4", "four.onnx --batch 4 --task segment"}) {
+    fs::remove(folder_ / "s.jsonl");
+    const Said said = sparkle("run " + std::string(words) + " pictures --preset unit --output s.jsonl");
+    ASSERT_EQ(said.status, 0) << said.err;
+    EXPECT_SAYS(said.out,
+                std::string(words).ends_with("t") ? "task     segment, as asked for" : "task     segment, guessed from");
+    const auto lines = lines_of("s.jsonl");
+    ASSERT_EQ(lines.size(), static_cast<size_t>(kPictures));
+    for (int i = 0; i < kPictures; i += 7) {
+      const auto alone =
+          nlohmann::json::parse(sparkle("run seg.onnx " + name_of(i) + " --preset unit --json").out, nullptr, false);
+      EXPECT_EQ(lines[static_cast<size_t>(i)]["answer"]["classes"], alone["answer"]["classes"]) << i << words;
+      EXPECT_EQ(lines[static_cast<size_t>(i)]["answer"]["width"], 16);
+    }
+  }
+  const Said embedded = sparkle("run seg.onnx " + name_of(0) + " " + name_of(1) + " --preset unit --task embed");
+  EXPECT_EQ(embedded.status, 0) << embedded.err;
+  EXPECT_SAYS(embedded.out, "\"embedding\":[");
+  EXPECT_SAYS(refusal("run seg.onnx pictures --preset unit --task segment --output s.csv"), "CSV holds classes");
+  ASSERT_EQ(sparkle("run seg.onnx " + name_of(0) + " --preset unit --task upscale --output x.jsonl").status, 1);  // it does not
+  EXPECT_SAYS(text_of("x.jsonl"), "The task upscale does not fit");
 }
 
 TEST_F(CommandStream, FramesComeThroughAPipe) {
