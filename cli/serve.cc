@@ -3,6 +3,7 @@
 
 #ifdef SPARKLE_WITH_SERVE
 
+#include <malloc.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -141,7 +142,17 @@ Result<std::unique_ptr<serve::GrpcServer>> start_grpc(const ServeArguments& a, c
   return (*door)->start(std::move(options), service);
 }
 
+// glibc gives threads memory of their own, up to eight sets for each core, and a set keeps what its largest requests took. A
+// server has a thread for each connection, so all sets would come to hold what one needs; none of its threads asks often enough
+// to wait for another.
+void share_memory_among_threads() {
+#ifdef __GLIBC__
+  ::mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 int serve_command(const ServeArguments& a) {
+  share_memory_among_threads();
   auto most_bytes = parse_bytes(a.most_request_bytes);
   if (!most_bytes.ok()) return fail(most_bytes.error());
   auto device = open_device(a.common);
@@ -163,7 +174,7 @@ int serve_command(const ServeArguments& a) {
   serve::HttpOptions http_options;
   http_options.most_bytes_at_once = std::max(uint64_t{1} << 30, 4 * routing.most_bytes);
   http_options.refuse_early = [&](const serve::Call& call, uint64_t bytes) { return router.refuse_early(call, bytes); };
-  http_options.answer = [&](const serve::Call& call, const std::string& body) { return router.answer(call, body); };
+  http_options.answer = [&](const serve::Call& call, std::string body) { return router.answer(call, std::move(body)); };
   if (a.log) http_options.log = print_record;
   if (a.certificate.empty() != a.key.empty())
     return fail({Reason::bad_usage, "TLS needs both a certificate (--tls-cert) and its key (--tls-key)."});
@@ -178,7 +189,7 @@ int serve_command(const ServeArguments& a) {
   serve::HttpOptions metrics_options = http_options;
   metrics_options.most_connections = 16;
   metrics_options.log = {};
-  metrics_options.answer = [&](const serve::Call& call, const std::string&) { return router.answer_metrics(call); };
+  metrics_options.answer = [&](const serve::Call& call, std::string) { return router.answer_metrics(call); };
   serve::HttpServer metrics(metrics_options);
   Listening on;
   on.http = *http_port;

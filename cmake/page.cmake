@@ -1,5 +1,5 @@
-# What pages carry in themselves, those of src/report/page and that of a server: page.css, page.js and try.js as C++ strings, in pieces that every compiler takes.
-foreach(asset style:src/report/page/page.css script:src/report/page/page.js try:src/serve/page/try.js)
+# What pages carry in themselves, those of src/report/page and that of a server: page.css, page.js, try.js and reports.js as C++ strings, in pieces that every compiler takes.
+foreach(asset style:src/report/page/page.css script:src/report/page/page.js try:src/serve/page/try.js reports:src/serve/page/reports.js)
   string(REPLACE ":" ";" asset ${asset})
   list(GET asset 0 name)
   list(GET asset 1 file)

@@ -99,6 +99,24 @@ Status check_wiped(Session& session, const std::vector<HostTensor>& inputs, std:
   return check->accept(outputs, when);
 }
 
+// What the plan tells, with what each of its steps took.
+void describe_plan(ModelReport& report, const Session& session, const Plan& plan, const std::vector<double>& seconds) {
+  report.model = plan.model;
+  report.predicted_seconds = plan.predicted_seconds();
+  report.weight_bytes = session.constant_bytes(), report.arena_bytes = plan.arena_bytes;
+  report.peak_bytes = session.peak_bytes(plan);
+  double matrix = 0;
+  for (size_t i = 0; i < plan.steps.size() && i < seconds.size(); ++i) {
+    ReportStep step = step_of(plan.steps[i], seconds[i], report.device);
+    if (step.products) {
+      report.executed_flops += step.executed_flops;
+      if (step.unit_kind == UnitKind::matrix) matrix += step.executed_flops;
+    }
+    report.steps.push_back(std::move(step));
+  }
+  if (report.executed_flops > 0) report.on_matrix = matrix / report.executed_flops;
+}
+
 }  // namespace
 
 std::string_view name_of(OutputCheck check) {
@@ -140,31 +158,36 @@ Result<ModelReport> report_model(Session& session, const std::vector<HostTensor>
   PlanRoofs roofs(*backend, *plan);
   std::function<void()> probe;
   if (options.probe) probe = [&] { roofs.take(); };
-  SPARKLE_TRY(times, time_steps(session, inputs, options.seconds, options.least, probe));
+  SPARKLE_TRY(times, time_steps(session, inputs, options.seconds, options.least, probe, options.between));
   {
+    if (options.between) SPARKLE_CHECK(options.between());
     SPARKLE_TRY(outputs, session.run_traced(inputs, report.traced));
     if (check) SPARKLE_CHECK(check->accept(outputs, "in the run that is drawn"));
   }
   SPARKLE_CHECK(check_wiped(session, inputs, check, kWipedToNumbers, "after it was timed"));
   if (check) report.check = check->text();
-  report.model = plan->model, report.device = options.probe ? roofs.device() : backend->device();
+  report.device = options.probe ? roofs.device() : backend->device();
   report.probed = options.probe, report.clock_of_device = backend->keeps_time() && plan->host.empty();
   report.seconds = times.whole_seconds, report.runs = times.runs;
-  report.predicted_seconds = plan->predicted_seconds();
-  report.weight_bytes = session.constant_bytes(), report.arena_bytes = plan->arena_bytes;
-  report.peak_bytes = session.peak_bytes(*plan);
-  double matrix = 0;
-  for (size_t i = 0; i < plan->steps.size() && i < times.steps.size(); ++i) {
-    ReportStep step = step_of(plan->steps[i], times.steps[i], report.device);
+  describe_plan(report, session, *plan, times.steps);
+  for (size_t i = 0; i < report.steps.size(); ++i) {
+    ReportStep& step = report.steps[i];
     if (options.probe && step.runs_on == RunsOn::device) step.roofs = roofs.judge(plan->steps[i], times.steps[i]);
     if (report.above_roof.empty()) report.above_roof = step.roofs.error_text(step.name);
-    if (step.products) {
-      report.executed_flops += step.executed_flops;
-      if (step.unit_kind == UnitKind::matrix) matrix += step.executed_flops;
-    }
-    report.steps.push_back(std::move(step));
   }
-  if (report.executed_flops > 0) report.on_matrix = matrix / report.executed_flops;
+  return report;
+}
+
+Result<ModelReport> predict_report(Session& session, const std::vector<HostTensor>& inputs) {
+  SPARKLE_TRY(plan, session.prepare(inputs));
+  ModelReport report;
+  report.measured = false;
+  report.device = session.backend()->device();
+  report.check = "nothing was run";
+  std::vector<double> seconds;
+  for (const PlanStep& step : plan->steps) seconds.push_back(step.cost.seconds);
+  describe_plan(report, session, *plan, seconds);
+  report.seconds = report.predicted_seconds;
   return report;
 }
 

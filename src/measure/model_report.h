@@ -34,8 +34,9 @@ struct ReportStep {
 
 struct ModelReport {
   std::string model;
-  Device device;        // with the rates that were probed
-  bool probed = false;  // between the runs; else rates are those of the description
+  Device device;         // with the rates that were probed
+  bool measured = true;  // else nothing was run: times are what the plan predicts
+  bool probed = false;   // between the runs; else rates are those of the description
   bool clock_of_device = false;
   std::vector<ReportStep> steps;
   double seconds = 0, predicted_seconds = 0;  // the median of runs without timestamps
@@ -66,9 +67,14 @@ struct ReportOptions {
   std::string no_model;                              // why that is not given
   double accuracy = 0;                               // that the session was opened with
   std::function<void(double seconds)> before_check;  // told before plain loops begin, and for how long about
+  std::function<Status()> between;                   // asked before each run and probe; its error ends the measurement
 };
 
 // Errors: those of Session::run, device_unusable where the device keeps no time; internal where an output is wrong.
 Result<ModelReport> report_model(Session& session, const std::vector<HostTensor>& inputs, const ReportOptions& options = {});
+
+// The same without a run: times are those that the plan predicts, roofs those of the device's description. Errors: those of
+// Session::prepare, for which `inputs` need no memory but where shapes depend on their values.
+Result<ModelReport> predict_report(Session& session, const std::vector<HostTensor>& inputs);
 
 }  // namespace sparkle

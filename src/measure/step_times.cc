@@ -25,22 +25,27 @@ std::vector<double> typical_steps(std::vector<std::vector<double>> runs) {
 }
 
 Result<StepTimes> time_steps(Session& session, const std::vector<HostTensor>& inputs, double seconds, int least,
-                             const std::function<void()>& probe) {
+                             const std::function<void()>& probe, const std::function<Status()>& between) {
+  const auto may_go_on = [&] { return between ? between() : ok(); };
   StepTimes times;
   std::vector<std::vector<double>> runs;
   std::vector<double> wholes;
   double spent = 0;
   int probes = 0;
   {
+    SPARKLE_CHECK(may_go_on());
     SPARKLE_TRY(warm, session.run(inputs));  // plans, packs, touches all memory
   }
   while (times.runs < least || spent < seconds) {
     if (probe && (times.runs * kProbes >= probes * least || spent * kProbes >= probes * seconds) && probes < kProbes) {
+      SPARKLE_CHECK(may_go_on());
       probe(), ++probes;
+      SPARKLE_CHECK(may_go_on());
       SPARKLE_TRY(warm, session.run(inputs));
     }
     // In turns, and each kind first every other time: clocks wander.
     for (const bool timestamps : {times.runs % 2 == 0, times.runs % 2 != 0}) {
+      SPARKLE_CHECK(may_go_on());
       RunReport report;
       SPARKLE_TRY(outputs, session.run(inputs, &report, timestamps));
       spent += report.seconds;

@@ -20,9 +20,10 @@ struct StepTimes {
 std::vector<double> typical_steps(std::vector<std::vector<double>> runs);
 
 // At least `least` runs of each kind, more while they take less than `seconds` together. `probe`, where it is given, is called
-// before them and some times among them, each time followed by a run that brings back what it pushed out of the caches. Errors:
-// those of Session::run.
+// before them and some times among them, each time followed by a run that brings back what it pushed out of the caches.
+// `between`, where it is given, is asked before each run and probe, and its error ends the measurement. Errors: those of
+// Session::run.
 Result<StepTimes> time_steps(Session& session, const std::vector<HostTensor>& inputs, double seconds = 1, int least = 5,
-                             const std::function<void()>& probe = {});
+                             const std::function<void()>& probe = {}, const std::function<Status()>& between = {});
 
 }  // namespace sparkle

@@ -8,6 +8,12 @@ namespace sparkle {
 
 using nlohmann::json;
 
+namespace {
+
+json measured_ms(const ModelReport& r, double seconds) { return r.measured ? json(seconds * 1e3) : json(); }
+
+}  // namespace
+
 json model_report_json(const ModelReport& r) {
   json steps = json::array();
   for (const ReportStep& s : r.steps) {
@@ -23,7 +29,7 @@ json model_report_json(const ModelReport& r) {
               {"unit_kind", name_of(s.unit_kind)},
               {"reason", s.reason},
               {"bound", s.bound},
-              {"measured_ms", s.seconds * 1e3},
+              {"measured_ms", measured_ms(r, s.seconds)},
               {"predicted_ms", s.predicted_seconds * 1e3},
               {"roof_ms", s.roof_seconds * 1e3},
               {"percent_of_roof", 100 * s.share_of_roof()},
@@ -42,7 +48,8 @@ json model_report_json(const ModelReport& r) {
           {"device_clock", r.clock_of_device},
           {"roofs_probed", r.probed},
           {"runs", r.runs},
-          {"measured_ms", r.seconds * 1e3},
+          {"measured", r.measured},
+          {"measured_ms", measured_ms(r, r.seconds)},
           {"steps_ms", r.steps_seconds() * 1e3},
           {"predicted_ms", r.predicted_seconds * 1e3},
           {"roof_ms", r.roof_seconds() * 1e3},

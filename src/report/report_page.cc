@@ -54,13 +54,19 @@ std::vector<PageTile> tiles(const ModelReport& r) {
 PageTarget model_report_page(const ModelReport& r) {
   PageTarget t;
   t.called = t.device = r.device.name;
-  t.basis = r.probed ? "measured, beside roofs probed between the runs" : "measured; roofs of the description";
+  t.basis = !r.measured ? "predicted by the plan, with the rates of the device's description; nothing was run"
+            : r.probed  ? "measured, beside roofs probed between the runs"
+                        : "measured; roofs of the description";
   t.sure = r.probed;
   t.headline = in_time(r.seconds) + " a pass";
+  const std::string passes = format("%.1f passes a second", 1 / std::max(r.seconds, 1e-12));
   t.headline_note =
-      format("The median of %d runs; %.1f passes a second, ", r.runs, 1 / std::max(r.seconds, 1e-12)) +
-      in_time(r.predicted_seconds) + " predicted. Outputs: " + r.check + "." +
-      (r.above_roof.empty() ? "" : " A rate is above its roof, so something disturbed the measurement: " + r.above_roof);
+      !r.measured
+          ? "Predicted; " + passes + " one behind the other."
+          : format("The median of %d runs; ", r.runs) + passes + ", " + in_time(r.predicted_seconds) +
+                " predicted. Outputs: " + r.check + "." +
+                (r.above_roof.empty() ? ""
+                                      : " A rate is above its roof, so something disturbed the measurement: " + r.above_roof);
   t.tiles = tiles(r);
   t.findings_title = "Farthest from the roof", t.clean = "No step takes a hundredth of the pass above its roof.";
   t.findings = farthest(r);
@@ -74,7 +80,9 @@ PageTarget model_report_page(const ModelReport& r) {
     if (&level == &r.device.memory.back()) t.memory_name = level.name, t.bytes_per_second = rate;
     else t.inner_levels.emplace_back(level.name, rate);
   }
-  t.seconds_name = "measured", t.other_name = r.device.calibrated ? "predicted" : "predicted, not calibrated";
+  const char* predicted = r.device.calibrated ? "predicted" : "predicted, not calibrated";
+  if (r.measured) t.seconds_name = "measured", t.other_name = predicted;
+  else t.seconds_name = predicted;
   t.other_is_goal = false;
   t.columns = {{"algorithm"},    {"GFLOP/s", true}, {"executed", true}, {"GB/s", true},
                {"% roof", true}, {"in use", true},  {"reason"}};

@@ -86,6 +86,22 @@ TEST(Report, SaysWhereNothingWasCompared) {
   EXPECT_EQ(model_report_json(r)["outputs_checked"], false);
 }
 
+TEST(Report, SaysWhereNothingWasRun) {
+  ModelReport r = made_up();
+  r.measured = r.probed = false, r.runs = 0, r.seconds = r.predicted_seconds;
+  EXPECT_NE(model_report_text(r).find("as the plan predicts"), std::string::npos);
+  const PageTarget page = model_report_page(r);
+  EXPECT_NE(page.basis.find("predicted by the plan"), std::string::npos);
+  EXPECT_FALSE(page.sure);
+  for (const std::string& said : {model_report_text(r), page.basis + page.seconds_name + page.headline_note})
+    EXPECT_EQ(said.find("measured"), std::string::npos) << said;
+  const json all = model_report_json(r);
+  EXPECT_EQ(all["measured"], false);
+  EXPECT_TRUE(all["measured_ms"].is_null());
+  EXPECT_TRUE(all["steps"][0]["measured_ms"].is_null());
+  EXPECT_DOUBLE_EQ(all["steps"][0]["percent_of_roof"], 50);
+}
+
 // What Chrome's format asks of each kind of event; viewers drop events that lack it.
 TEST(Report, TracesAreChromesFormat) {
   for (const bool device_clock : {false, true}) {

@@ -19,8 +19,11 @@ std::string model_report_text(const ModelReport& r) {
   double nominal = 0;
   for (const ReportStep& step : r.steps) nominal += step.products ? step.nominal_flops : 0;
   std::string text = "'" + printable(r.model) + "' on " + r.device.name + "\n";
-  text += "  a pass takes       " + in_time(r.seconds) + format(", the median of %d; predicted ", r.runs) +
-          in_time(r.predicted_seconds) + "; the steps add up to " + in_time(r.steps_seconds()) + "\n";
+  text += "  a pass takes       " + in_time(r.seconds) +
+          (r.measured ? format(", the median of %d; predicted ", r.runs) + in_time(r.predicted_seconds) +
+                            "; the steps add up to " + in_time(r.steps_seconds())
+                      : ", as the plan predicts") +
+          "\n";
   text +=
       format("  rate               %.1f GFLOP/s by the direct method's count\n", nominal / std::max(r.seconds, 1e-12) * 1e-9);
   text += "  roofline           " + in_percent(r.roof_seconds() / std::max(r.seconds, 1e-12)) + " of what " +

@@ -14,7 +14,8 @@ class PipelineTrace;
 // Totals, then a row for each step in the order of the plan.
 std::string model_report_text(const ModelReport& report);
 
-// {"model", "device", "measured_ms", "predicted_ms", "matrix_share", "peak_bytes" ..., "steps": [{"name", "measured_ms", ...}]}
+// {"model", "device", "measured", "measured_ms", "predicted_ms", "matrix_share", "peak_bytes" ..., "steps": [{"name",
+// "measured_ms", ...}]}. Where nothing was run, "measured_ms" are null and shares and rates come of what is predicted.
 nlohmann::json model_report_json(const ModelReport& report);
 
 PageTarget model_report_page(const ModelReport& report);

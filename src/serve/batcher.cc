@@ -14,6 +14,12 @@ namespace {
 Outcome refused(Failure failure, std::string sentence) { return {Refusal{failure, std::move(sentence)}, {}}; }
 Outcome refused(const Error& error) { return {refusal_of(error), {}}; }
 
+struct Counted {
+  explicit Counted(std::atomic<int>& number) : of(number) { ++of; }
+  ~Counted() { --of; }
+  std::atomic<int>& of;
+};
+
 PipelineOptions few_waiting() {
   PipelineOptions options;
   options.waiting = 1;  // what waits there cannot join a batch any more
@@ -67,6 +73,7 @@ Outcome Batcher::run(std::vector<HostTensor> inputs, Clock::time_point deadline)
   if (static_cast<int>(queue_.size()) >= options_.queue)
     return refused(Failure::queue_full, "The queue of model '" + printable(name_) + "' is full with " +
                                             std::to_string(options_.queue) + " requests; ask again later.");
+  const Counted counted(under_way_);
   queue_.push_back(item);
   arrived_.notify_one();
   const auto is_done = [&] { return item->done; };

@@ -2,6 +2,7 @@
 // an open first axis run together, and each gets its own rows back, or its own error.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -47,6 +48,8 @@ class Batcher {
   // Takes nothing more, and returns when each request has its result.
   void close();
   int waiting() const;
+  // Requests that have no result yet, those that wait among them.
+  int under_way() const { return under_way_; }
   bool full() const { return waiting() >= options_.queue; }
 
  private:
@@ -76,6 +79,7 @@ class Batcher {
   std::condition_variable arrived_;
   std::deque<std::shared_ptr<Item>> queue_;
   bool closed_ = false;
+  std::atomic<int> under_way_{0};
   bool batches_;  // the worker's alone, as the next one: several requests a run
   bool rows_were_tried_ = false;
   Pipeline pipeline_;

@@ -20,6 +20,7 @@ Inference::Inference(std::shared_ptr<Model> model, std::chrono::milliseconds tim
 }
 
 Outcome Inference::run(InferRequest& request) {
+  model_->reports->note(request.inputs);
   if (request.timeout_us > 0) end_by(begin_ + std::chrono::microseconds(request.timeout_us));
   return model_->batcher->run(std::move(request.inputs), deadline_);
 }
@@ -32,6 +33,18 @@ void Inference::count(std::optional<Failure> failure) const {
 
 bool ModelService::shows_token(std::string_view authorization) const {
   return options_.token.empty() || same_text(authorization, "Bearer " + options_.token);
+}
+
+ModelReports::Answer ModelService::report(const Model& model, bool measure) {
+  if (!measure) return model.reports->get(reporting_);
+  return model.reports->measure(reporting_, [&]() -> std::optional<Refusal> {
+    if (stopping_) return Refusal{Failure::unavailable, "The server is stopping."};
+    for (const auto& one : repository_.loaded())
+      if (one->batcher->under_way() > 0)
+        return Refusal{Failure::queue_full,
+                       "Requests are under way, which a measurement would slow and which would slow it; ask again later."};
+    return {};
+  });
 }
 
 InferReply ModelService::infer(const InferCall& call) {

@@ -44,6 +44,10 @@ class ModelService final : public Service {
   std::optional<Refusal> unload(const std::string& name) override { return repository_.unload(name); }
   std::variant<std::vector<ModelCounts>, Refusal> counts(const std::string& name, const std::string& version) const override;
 
+  // What is known of a model's layers; with `measure` what they took, where no request is under way in the whole server: one
+  // that comes ends the measurement, which is refused then. One report is made at a time. Refused: queue_full, unavailable.
+  ModelReports::Answer report(const Model& model, bool measure);
+
   Inference begin(std::shared_ptr<Model> model) const { return {std::move(model), options_.timeout}; }
   const Repository& repository() const { return repository_; }
   // From here on it is not ready.
@@ -53,6 +57,7 @@ class ModelService final : public Service {
   Repository& repository_;
   const ServiceOptions options_;
   std::atomic<bool> stopping_{false};
+  std::mutex reporting_;  // held while a report is made
 };
 
 }  // namespace sparkle::serve

@@ -7,6 +7,7 @@
 #include "base/printable.h"
 #include "onnx/metadata.h"
 #include "serve/page/picture_form.h"
+#include "serve/reports/changes.h"
 
 namespace sparkle::serve {
 namespace {
@@ -85,6 +86,7 @@ Status Repository::places_in(const std::string& folder, std::vector<Place>& foun
 }
 
 Result<std::shared_ptr<Model>> Repository::open(const Place& place, std::shared_ptr<ModelMetrics> metrics) const {
+  FileStamp file = stamp_of(place.path);
   SPARKLE_TRY(session, open_(place.path));
   auto model = std::make_shared<Model>();
   model->description = {place.name, place.version.text, session->inputs(), session->outputs()};
@@ -97,6 +99,7 @@ Result<std::shared_ptr<Model>> Repository::open(const Place& place, std::shared_
     model->form = picture_form(model->description, *picture, labels_of(metadata))
                       .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   model->metrics = std::move(metrics);
+  model->reports = std::make_unique<ModelReports>(place.name, std::move(file), session);
   model->batcher = std::make_unique<Batcher>(place.name, std::move(session), options_, *model->metrics);
   return model;
 }

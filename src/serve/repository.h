@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "serve/batcher.h"
+#include "serve/reports/model_reports.h"
 #include "serve/protocol.h"
 
 namespace sparkle::serve {
@@ -19,6 +20,7 @@ namespace sparkle::serve {
 struct Model {
   ModelDescription description;
   std::shared_ptr<ModelMetrics> metrics;  // those of its name and version, over all loads
+  std::unique_ptr<ModelReports> reports;
   std::unique_ptr<Batcher> batcher;
   std::string form;  // JSON for the page at /: how a picture becomes its input; empty: it takes none
 };

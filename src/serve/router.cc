@@ -35,10 +35,11 @@ std::vector<std::string> parts_of(const std::string& path) {
 }
 
 struct Target {
-  enum class Kind : uint8_t { none, page, metrics, server, live, ready, model, infer, index, control };
+  enum class Kind : uint8_t { none, page, metrics, server, live, ready, model, report, report_page, infer, index, control };
   Kind kind = Kind::none;
   std::string name, version, what;  // what: "" or "ready" of a model, "load" or "unload"
-  bool posts() const { return kind == Kind::infer || kind == Kind::index || kind == Kind::control; }
+  bool posts() const { return kind == Kind::infer || kind == Kind::index || kind == Kind::control || kind == Kind::report; }
+  bool gets() const { return !posts() || kind == Kind::report; }
 };
 
 Target target_of(const std::string& path) {
@@ -65,6 +66,8 @@ Target target_of(const std::string& path) {
   if (parts.size() == at) return target;
   if (parts.size() > at + 1) return {};
   if (parts[at] == "infer") target.kind = Kind::infer;
+  else if (parts[at] == "report") target.kind = Kind::report;
+  else if (parts[at] == "report.html") target.kind = Kind::report_page;
   else if (parts[at] == "ready") target.what = parts[at];
   else return {};
   return target;
@@ -104,10 +107,11 @@ std::optional<Reply> Router::refuse_early(const Call& call, uint64_t body_bytes)
     return failed(Failure::unauthorised, "The request shows no token, or another one; send 'Authorization: Bearer TOKEN'.");
   if (target.kind == Target::Kind::none) return unknown_path(call);
   const bool gets = call.method == "GET" || call.method == "HEAD";
-  if (target.posts() ? call.method != "POST" : !gets) {
-    Reply reply = failed(Failure::wrong_method, "'" + printable(call.path) + "' takes " + (target.posts() ? "POST" : "GET") +
-                                                    ", not " + printable(call.method, 20) + ".");
-    reply.allow = target.posts() ? "POST" : "GET, HEAD";
+  if (!(gets && target.gets()) && !(call.method == "POST" && target.posts())) {
+    const char* takes = !target.gets() ? "POST" : target.posts() ? "GET and POST" : "GET";
+    Reply reply = failed(Failure::wrong_method,
+                         "'" + printable(call.path) + "' takes " + takes + ", not " + printable(call.method, 20) + ".");
+    reply.allow = !target.gets() ? "POST" : target.posts() ? "GET, HEAD, POST" : "GET, HEAD";
     return reply;
   }
   if (!call.content_encoding.empty() && call.content_encoding != "identity")
@@ -131,7 +135,7 @@ std::optional<Reply> Router::refuse_early(const Call& call, uint64_t body_bytes)
   return reply;
 }
 
-Reply Router::answer(const Call& call, const std::string& body) const {
+Reply Router::answer(const Call& call, std::string body) const {
   const Target target = target_of(call.path);
   using Kind = Target::Kind;
   switch (target.kind) {
@@ -145,7 +149,12 @@ Reply Router::answer(const Call& call, const std::string& body) const {
     case Kind::live: return empty_reply();
     case Kind::ready: return !service_.is_ready() ? failed(Failure::unavailable, "The server is stopping.") : empty_reply();
     case Kind::model: return about_model(target.name, target.version, target.what);
-    case Kind::infer: return infer(call, target.name, target.version, body);
+    case Kind::report: {
+      if (const Status read = parse_control(body); !read.ok()) return failed(read.error());
+      return report(target.name, target.version, call.method == "POST", false);
+    }
+    case Kind::report_page: return report(target.name, target.version, false, true);
+    case Kind::infer: return infer(call, target.name, target.version, std::move(body));
     case Kind::index: {
       const auto ready = parse_index(body);
       if (!ready.ok()) return failed(ready.error());
@@ -176,13 +185,31 @@ Reply Router::about_model(const std::string& name, const std::string& version, c
   return json_reply(print_metadata(description, versions));
 }
 
+Reply Router::report(const std::string& name, const std::string& version, bool measure, bool as_page) const {
+  const auto found = service_.repository().find(name, version);
+  if (const auto* refusal = std::get_if<Refusal>(&found)) return refusal_reply(*refusal);
+  const Model& model = *std::get<std::shared_ptr<Model>>(found);
+  const std::string& own = model.description.version;
+  const auto answer = service_.report(model, measure);
+  Reply reply;
+  if (const auto* refusal = std::get_if<Refusal>(&answer)) {
+    reply = refusal_reply(*refusal);
+  } else {
+    const KeptReport& kept = *std::get<std::shared_ptr<const KeptReport>>(answer);
+    reply = json_reply(as_page ? report_page(kept, own) : report_json(kept, model.description.inputs, own));
+    if (as_page) reply.type = "text/html; charset=utf-8";
+  }
+  reply.model = name, reply.version = own;
+  return reply;
+}
+
 Reply Router::control(const std::string& name, const std::string& what, const std::string& body) const {
   if (const Status read = parse_control(body); !read.ok()) return failed(read.error());
   const auto refused = what == "load" ? service_.load(name) : service_.unload(name);
   return refused ? refusal_reply(*refused) : empty_reply();
 }
 
-Reply Router::infer(const Call& call, const std::string& name, const std::string& version, const std::string& body) const {
+Reply Router::infer(const Call& call, const std::string& name, const std::string& version, std::string body) const {
   const auto found = service_.repository().find(name, version);
   if (const auto* refusal = std::get_if<Refusal>(&found)) return refusal_reply(*refusal);
   Inference one = service_.begin(std::get<std::shared_ptr<Model>>(found));
@@ -203,6 +230,7 @@ Reply Router::infer(const Call& call, const std::string& name, const std::string
     json_bytes = value;
   }
   auto request = parse_infer(model, body, json_bytes);
+  std::string().swap(body);
   if (!request.ok()) return reply_as(failed(request.error()));
   const Outcome outcome = one.run(*request);
   if (outcome.refused) return reply_as(refusal_reply(*outcome.refused));

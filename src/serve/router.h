@@ -37,13 +37,15 @@ class Router {
 
   // What is refused by its head alone, before its body is read.
   std::optional<Reply> refuse_early(const Call& call, uint64_t body_bytes) const;
-  Reply answer(const Call& call, const std::string& body) const;
+  // The body is let go once it is read: a request that waits holds its tensors alone.
+  Reply answer(const Call& call, std::string body) const;
   // GET /metrics alone, for a port of its own.
   Reply answer_metrics(const Call& call) const;
 
  private:
-  Reply infer(const Call& call, const std::string& name, const std::string& version, const std::string& body) const;
+  Reply infer(const Call& call, const std::string& name, const std::string& version, std::string body) const;
   Reply about_model(const std::string& name, const std::string& version, const std::string& what) const;
+  Reply report(const std::string& name, const std::string& version, bool measure, bool as_page) const;
   Reply control(const std::string& name, const std::string& what, const std::string& body) const;
 
   ModelService& service_;

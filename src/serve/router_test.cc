@@ -9,6 +9,7 @@
 
 #include "base/folder_testing.h"
 #include "networks/writer.h"
+#include "run/pipeline/slow_backend_testing.h"
 #include "run/opening/open_model.h"
 #include "serve/serve_testing.h"
 
@@ -85,6 +86,79 @@ TEST_F(ServeRouter, AnswersWhatTheProtocolNames) {
   EXPECT_EQ(ask(router, call("GET", "/v2/health/live")).status, 200);
 }
 
+TEST_F(ServeRouter, ReportsSayWhatLayersTake) {
+  save("m.onnx");
+  Repository models({path("m.onnx")}, open_file, {});
+  ASSERT_TRUE(models.load_all().ok());
+  ModelService service(models, {"1", "", {}});
+  const Router router(service, {1 << 20, false});
+  const Call get = call("GET", "/v2/models/m/report"), post = call("POST", "/v2/models/m/versions/1/report");
+  const auto report = [&](const Call& c) {
+    const Reply reply = ask(router, c);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return json::parse(reply.body, nullptr, false);
+  };
+  json told = report(get);
+  EXPECT_EQ(told["model"], "m");
+  EXPECT_EQ(told["version"], "1");
+  EXPECT_EQ(told["measured"], false);
+  EXPECT_NE(std::string(told["basis"]).find("nothing was run"), std::string::npos);
+  EXPECT_EQ(told["inputs"], json::parse(R"([{"name":"x","datatype":"FP32","shape":[1,4]}])"));
+  ASSERT_FALSE(told["steps"].empty());
+  for (const char* key : {"name", "predicted_ms", "percent_of_roof", "bound", "reason"})
+    EXPECT_TRUE(told["steps"][0].contains(key)) << key;
+  EXPECT_TRUE(told["changes"].is_array());
+  EXPECT_EQ(told["no_changes"], "");
+  const auto page = [&] { return ask(router, call("GET", "/v2/models/m/report.html")); };
+  EXPECT_EQ(page().type, "text/html; charset=utf-8");
+  EXPECT_NE(page().body.find("predicted by the plan"), std::string::npos);
+  // Measured, and kept.
+  told = report(post);
+  EXPECT_EQ(told["measured"], true);
+  EXPECT_GT(told["steps"][0]["measured_ms"], 0);
+  EXPECT_EQ(report(post), told);
+  EXPECT_EQ(report(get), told);
+  EXPECT_EQ(page().body.find("predicted by the plan"), std::string::npos);
+  // Another shape is another report.
+  EXPECT_EQ(ask(router, call("POST", "/v2/models/m/infer"), body(3)).status, 200);
+  told = report(get);
+  EXPECT_EQ(told["inputs"][0]["shape"], json({3, 4}));
+  EXPECT_EQ(told["measured"], false);
+  EXPECT_EQ(ask(router, call("GET", "/v2/models/other/report")).status, 404);
+  EXPECT_EQ(ask(router, call("GET", "/v2/models/m/report/more")).status, 404);
+  EXPECT_EQ(ask(router, call("DELETE", "/v2/models/m/report")).status, 405);
+  EXPECT_EQ(ask(router, call("POST", "/v2/models/m/report.html")).status, 405);
+  service.stop();
+  EXPECT_EQ(ask(router, post).status, 503);
+  EXPECT_EQ(ask(router, get).status, 200);
+}
+
+TEST_F(ServeRouter, ReportsGiveWayToRequests) {
+  save("m.onnx");
+  auto backend = std::make_shared<::sparkle::testing::SlowBackend>();
+  const auto open_slow = [&](const std::string& path) -> Result<std::shared_ptr<Session>> {
+    SPARKLE_TRY(model, read_model(path));
+    SPARKLE_TRY(session, open_session(std::move(model), backend, {}));
+    return std::shared_ptr<Session>(std::move(session));
+  };
+  Repository models({path("m.onnx")}, open_slow, {});
+  ASSERT_TRUE(models.load_all().ok());
+  ModelService service(models, {"1", "", {}});
+  const Router router(service, {1 << 20, false});
+  EXPECT_EQ(ask(router, call("POST", "/v2/models/m/infer"), body()).status, 200);  // its plan is there, its weights too
+  backend->hold();
+  std::thread client([&] { EXPECT_EQ(ask(router, call("POST", "/v2/models/m/infer"), body()).status, 200); });
+  while (models.loaded()[0]->batcher->under_way() == 0) std::this_thread::yield();
+  const Reply refused = ask(router, call("POST", "/v2/models/m/report"));
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_NE(refused.body.find("Requests are under way"), std::string::npos);
+  EXPECT_EQ(ask(router, call("GET", "/v2/models/m/report")).status, 200);  // predicted: nothing is run
+  backend->release();
+  client.join();
+  EXPECT_EQ(models.loaded()[0]->batcher->under_way(), 0);
+  EXPECT_EQ(ask(router, call("POST", "/v2/models/m/report")).status, 200);
+}
+
 TEST_F(ServeRouter, RefusesByTheHeadAlone) {
   save("m.onnx");
   Repository models({path("m.onnx")}, open_file, {});
@@ -103,6 +177,14 @@ TEST_F(ServeRouter, RefusesByTheHeadAlone) {
   }
   EXPECT_EQ(early(call("GET", "/v2/health/live")), 0);
   EXPECT_EQ(early(call("GET", "/metrics")), 401);
+  for (const char* report : {"/v2/models/m/report", "/v2/models/m/versions/1/report", "/v2/models/m/report.html"}) {
+    Call own = call("GET", report);
+    EXPECT_EQ(early(own), 401) << report;
+    own.authorization = "Bearer secret";
+    EXPECT_EQ(early(own), 0) << report;
+    own.origin = "http://elsewhere";
+    EXPECT_EQ(early(own), 403) << report;
+  }
   EXPECT_EQ(early(call("GET", "/nothing")), 401);
   infer.authorization = "Bearer secret";
   EXPECT_EQ(early(infer), 0);

@@ -324,6 +324,12 @@ def test_hostile_bytes(client, server):
             with pytest.raises(grpc.RpcError) as caught:
                 infer(message, timeout=60)
             assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        # What a thousandth of its bytes unpacks to is refused as it came.
+        for compression in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+            with pytest.raises(grpc.RpcError) as caught:
+                infer(bytes(256 << 20), timeout=60, compression=compression)
+            assert caught.value.code() == grpc.StatusCode.UNIMPLEMENTED and "ompression" in caught.value.details()
+            assert server.memory() < before + (64 << 20)
         with pytest.raises(grpc.RpcError) as caught:
             channel.unary_unary("/inference.GRPCInferenceService/RepositoryModelLoad")(b"\x1a\x00" * 40000, timeout=60)
         assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED

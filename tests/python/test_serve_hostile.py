@@ -19,7 +19,7 @@ def server(tmp_path_factory):
     needs_serve()
     folder = tmp_path_factory.mktemp("hostile")
     relu_sum(folder / "sum.onnx")
-    server = Server(folder / "sum.onnx", "--max-request-bytes", "1M")
+    server = Server(folder / "sum.onnx", "--max-request-bytes", "1M", "--queue", "1000")
     yield server
     server.end()
 

@@ -96,6 +96,37 @@ def test_numbers_where_there_are_no_classes(page):
     np.testing.assert_allclose([float(v) for v in rows[2][1].split(",")], wanted, atol=1e-4)
 
 
+def test_the_roofline_is_shown(page):
+    """Predicted at once, measured on request; a narrow screen scrolls inside of tables alone."""
+    _, server, browser, _, _ = page
+    browser.open(f"http://{server.address}/")
+    first = "document.querySelector('#reports details')"
+    assert browser.value("document.querySelectorAll('#reports details').length") == 2
+    browser.wait(f"{first}.querySelectorAll('table.layers tbody tr').length > 0")
+    assert "predicted" in browser.value(f"{first}.querySelector('.short').textContent")
+    assert "nothing was run" in browser.value(f"{first}.querySelector('.basis').textContent")
+    said = json.load(urllib.request.urlopen(f"http://{server.address}/v2/models/classes/report", timeout=30))
+    rows = browser.value(f"[...{first}.querySelectorAll('tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
+    assert [row[0] for row in rows] == [step["name"] for step in said["steps"]]
+    assert [row[7] for row in rows] == [step["bound"] for step in said["steps"]]
+    browser.value(f"{first}.querySelector('button').click()")
+    browser.wait(f"/, measured$/.test({first}.querySelector('.short').textContent)")
+    assert json.load(urllib.request.urlopen(f"http://{server.address}/v2/models/classes/report", timeout=30))["measured"]
+    # Sizes that are open come from the latest request; before one the reason stands there.
+    second = "document.querySelectorAll('#reports details')[1]"
+    browser.value(f"{second}.open = true")
+    browser.wait(f"!!{second}.querySelector('table.layers') || {second}.querySelector('.said').textContent.includes('send one first')")
+    for width in (320, 360, 1200):
+        browser.ask("Emulation.setDeviceMetricsOverride", width=width, height=700, deviceScaleFactor=1, mobile=width < 600)
+        for address in ("", "v2/models/classes/report.html"):
+            browser.open(f"http://{server.address}/{address}")
+            assert browser.value("document.documentElement.scrollWidth") <= width, address
+            assert browser.value("document.querySelectorAll('h1').length") > 0
+        assert browser.value("document.querySelectorAll('#t0 table.layers tbody tr').length") == len(rows)
+        assert browser.value("[...document.querySelectorAll('nav a')].map(a => a.textContent).join()") == "layers,what to change"
+    browser.ask("Emulation.clearDeviceMetricsOverride")
+
+
 def test_what_is_no_picture_is_said(page):
     folder, server, browser, _, _ = page
     browser.open(f"http://{server.address}/")

@@ -223,7 +223,7 @@ class HttpServer::Listener final : public httplib::Server {
                                                     std::to_string(length.bytes) + " bytes, or came too slowly."});
       here->close_after = false;
       body_bytes = body.size();
-      return options_.answer(call, body);
+      return options_.answer(call, std::move(body));
     } catch (const std::bad_alloc&) {
       return refusal_reply({Failure::unavailable, "There is no memory left for the request."});
     } catch (const std::exception&) {

@@ -18,7 +18,7 @@ struct HttpOptions {
   int most_connections = 256;                       // one more is told to come again
   uint64_t most_bytes_at_once = uint64_t{1} << 30;  // of bodies, all requests together
   std::function<std::optional<Reply>(const Call&, uint64_t body_bytes)> refuse_early;
-  std::function<Reply(const Call&, const std::string& body)> answer;
+  std::function<Reply(const Call&, std::string body)> answer;
   std::function<void(const RequestRecord&)> log;  // may be empty; called by several threads at once
 };
 
