@@ -10,6 +10,7 @@
 #include "run_command/model_inputs.h"
 #include "plan/explain.h"
 #include "prepare/compile_model.h"
+#include "run/opening/open_backend.h"
 #include "run/opening/open_model.h"
 
 namespace sparkle::cli {
@@ -36,6 +37,7 @@ int compile(const CompileArguments& a) {
   if (!device.ok()) return fail(device.error());
   auto options = session_options(a.common, device->backend->device());
   if (!options.ok()) return fail(options.error());
+  options->open_host = open_host;
   auto done = compile_model(std::move(*read), device->backend, *options, *shapes, a.output,
                             [&](const Plan& plan) { return check_fallback(plan, a.common); });
   if (!done.ok()) return fail(done.error(), a.common);
@@ -51,6 +53,7 @@ int compile(const CompileArguments& a) {
   if (a.common.json) {
     const nlohmann::json json{{"written", a.output},
                               {"device", device->note},
+                              {"host", plan.host},
                               {"inputs", inputs},
                               {"steps", plan.steps.size()},
                               {"file_bytes", done->file_bytes},
@@ -67,6 +70,7 @@ int compile(const CompileArguments& a) {
   std::printf("inputs   %s\n", text.c_str());
   std::printf("plan     %zu steps, %s %.3f ms, arena %s\n", plan.steps.size(), plan.calibrated ? "predicted" : "bound",
               plan.predicted_seconds() * 1e3, format_bytes(plan.arena_bytes).c_str());
+  if (!plan.host.empty()) std::printf("host     %s\n", host_note(plan).c_str());
   if (plan.budget_steps > 0) std::printf("budget   %s\n", budget_note(plan).c_str());
   std::printf("written  %s: %s, of them %s packed weights, in %.2f s\n", printable(a.output).c_str(),
               format_bytes(done->file_bytes).c_str(), format_bytes(done->weight_bytes).c_str(), seconds);

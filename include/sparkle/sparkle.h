@@ -232,7 +232,8 @@ SPARKLE_API sparkle_status sparkle_session_event(const sparkle_session* session,
 
 /* Plans the ONNX file `path` for the shapes of `inputs` (data is not read; count 0: the model's own, an open first axis being
  * 1), packs its weights and writes both to `output`, a file that sparkle_session_open maps on this machine. It is written under
- * another name and then renamed. options may be NULL. */
+ * another name and then renamed. options may be NULL. Steps that the CPU computes for want of a kernel are in the file, unless
+ * options->fallback is "forbid"; sessions that open it tell of them as events, or refuse it where they forbid it. */
 SPARKLE_API sparkle_status sparkle_compile(sparkle_device* device, const char* path, const sparkle_session_options* options,
                                            const sparkle_tensor* inputs, size_t input_count, const char* output);
 

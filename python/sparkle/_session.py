@@ -44,13 +44,13 @@ class TensorInfo:
 def compile(model: Union[str, os.PathLike], output: Union[str, os.PathLike], device: Union[Device, str] = "auto", *,
             shapes: Sequence[Sequence[int]] = (), algorithm: str = "", variant: str = "", fusion: str = "",
             memory_budget: int = 0, accuracy: float = 0, tuning: Union[str, os.PathLike] = "",
-            nonfinite: str = "fast") -> None:
+            nonfinite: str = "fast", fallback: str = "warn") -> None:
     """Plans an ONNX file and writes the plan and its packed weights to ``output``, which a Session opens at once. ``shapes``:
     one per input, in the model's order, where the model leaves sizes open. The other options are those of a Session. The
     file serves this machine, this version, this number of threads and these shapes; others are refused."""
     device = device if isinstance(device, Device) else Device(device)
     options = _options(algorithm=algorithm, variant=variant, fusion=fusion, memory_budget=memory_budget, accuracy=accuracy,
-                       tuning=os.fspath(tuning), nonfinite=nonfinite)
+                       tuning=os.fspath(tuning), nonfinite=nonfinite, fallback=fallback)
     with translated():
         _core.compile(device._core, os.fspath(model), os.fspath(output), [list(s) for s in shapes], options)
 

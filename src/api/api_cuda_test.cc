@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <sparkle/pipeline.hpp>
 #include <string>
 
@@ -136,6 +138,35 @@ TEST(ApiCuda, PipelinesGiveWhatRunsGive) {
       EXPECT_EQ(std::memcmp(got[0].data(), wanted[0].data(), wanted[0].bytes()), 0) << "item " << i << " of depth " << depth;
     }
   }
+}
+
+// A model of which the device lacks a kernel: the file of it gives what the session gives, and tells it with the same events.
+TEST(ApiCuda, CompiledFilesHoldWhatTheCpuDoes) {
+  const sparkle::Device device = open_device();
+  const std::string model = SPARKLE_SOURCE_DIR "/tests/vectors/argmax_default/model.onnx",
+                    file = ::testing::TempDir() + "/api_cuda_test.sparkle";
+  sparkle::compile(device, model, file);
+  sparkle::Tensor x(sparkle::Type::f32, {5, 7});
+  for (int i = 0; i < 35; ++i) static_cast<float*>(x.data())[i] = std::sin(static_cast<float>(7 * i));
+  sparkle::Session live(device, model), opened(device, file);
+  const sparkle::Tensor want = live.run({x}).at(0), have = opened.run({x}).at(0);
+  EXPECT_EQ(std::memcmp(have.data(), want.data(), 7 * sizeof(int64_t)), 0);
+  ASSERT_EQ(opened.events().size(), 1u);
+  EXPECT_EQ(opened.events()[0].reason, "no_kernel");
+  EXPECT_EQ(opened.events()[0].message, live.events().at(0).message);
+  EXPECT_EQ(opened.events()[0].cost, live.events()[0].cost);
+  sparkle::SessionOptions strict;
+  strict.fallback = "forbid";
+  for (const auto& refused : {std::function<void()>([&] { sparkle::Session(device, file, strict).run({x}); }),
+                              std::function<void()>([&] { sparkle::compile(device, model, file, {}, strict); })}) {
+    try {
+      refused();
+      ADD_FAILURE() << "it was done all the same";
+    } catch (const sparkle::Exception& e) {
+      EXPECT_EQ(e.status(), SPARKLE_NOT_SERVED) << e.what();
+    }
+  }
+  std::remove(file.c_str());
 }
 
 TEST(ApiCuda, MisuseIsASentence) {

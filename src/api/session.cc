@@ -11,6 +11,7 @@
 #include "plan/explain.h"
 #include "prepare/compile_model.h"
 #include "report/report_text.h"
+#include "run/opening/open_backend.h"
 #include "run/opening/open_model.h"
 
 namespace sparkle::api {
@@ -238,7 +239,13 @@ sparkle_status sparkle_compile(sparkle_device* device, const char* path, const s
     SPARKLE_TRY(graph, read_onnx_model(path));
     SPARKLE_TRY(borrowed, api::borrow(inputs, input_count, "input"));
     SPARKLE_TRY(shapes, api::compiled_shapes(graph, borrowed));
-    SPARKLE_TRY(done, compile_model(std::move(graph), device->backend, wanted, shapes, output));
+    wanted.open_host = open_host;
+    EventList told;  // logged: there is no session that keeps them
+    const auto tell = [&](const Plan& plan) {
+      for (FallbackEvent& event : fallbacks_of(plan, wanted)) told.add(std::move(event), wanted.fallback);
+      return ok();
+    };
+    SPARKLE_TRY(done, compile_model(std::move(graph), device->backend, wanted, shapes, output, tell));
     return ok();
   });
 }

@@ -53,16 +53,10 @@ namespace {
 
 bool is_layout_change(const PlanStep& step) { return step.stage.family() == Family::copy && step.runs_on != RunsOn::link; }
 
-// What the host does of the plan, and what goes over the link for it.
-std::string host_note(const Plan& plan) {
-  size_t steps = 0, transfers = 0;
-  double host = 0, link = 0;
-  for (const PlanStep& step : plan.steps) {
-    if (step.runs_on == RunsOn::host) ++steps, host += step.cost.seconds;
-    if (step.runs_on == RunsOn::link) ++transfers, link += step.cost.seconds;
-  }
-  return format("%zu steps without a kernel here run on the host, %s: %.3f ms; %zu transfers for them: %.3f ms", steps,
-                plan.host.c_str(), host * 1e3, transfers, link * 1e3);
+// Why the device does not do it; empty where it does.
+std::string reason_of(const PlanStep& step) {
+  const Reason reason = has_kernel(step) ? step.host_reason : Reason::no_kernel;
+  return reason == Reason::none ? std::string() : std::string(code_of(reason));
 }
 
 double nominal_rate(const PlanStep& step) {
@@ -80,6 +74,20 @@ std::string tiles_of(const PlanStep& step) {
 }
 
 }  // namespace
+
+std::string host_note(const Plan& plan) {
+  size_t lacking = 0, cheaper = 0, transfers = 0;
+  double host = 0, link = 0;
+  for (const PlanStep& step : plan.steps) {
+    if (step.runs_on == RunsOn::host) ++(step.host_reason == Reason::cheaper_on_host ? cheaper : lacking);
+    if (step.runs_on == RunsOn::host) host += step.cost.seconds;
+    if (step.runs_on == RunsOn::link) ++transfers, link += step.cost.seconds;
+  }
+  std::string text = format("%zu steps without a kernel here", lacking);
+  if (cheaper > 0) text += format(" and %zu between them that are cheaper there", cheaper);
+  return text + format(" run on the host, %s: %.3f ms; %zu transfers for them: %.3f ms", plan.host.c_str(), host * 1e3,
+                       transfers, link * 1e3);
+}
 
 std::string budget_note(const Plan& plan) {
   const double total = plan.predicted_seconds(), lost = plan.budget_seconds;
@@ -184,7 +192,7 @@ std::string explain_json(const Plan& plan, const Device& device) {
                      {"family", name_of(step.stage.family())},
                      {"problem", step.problem},
                      {"schedule", to_text(step.schedule)},
-                     {"reason", has_kernel(step) ? "" : std::string(code_of(Reason::no_kernel))},
+                     {"reason", reason_of(step)},
                      {"predicted_ms", step.cost.seconds * 1e3},
                      {"bound", step.cost.bound},
                      {"nominal_flops", step.footprint.nominal_flops},

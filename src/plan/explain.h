@@ -24,6 +24,9 @@ std::string explain(const Plan& plan, const Device& device, const ExplainOptions
 // What a step computes, in a few words: "64x56x56 -> 64 3x3 +bias +relu", the expression of a program, a block's parts.
 std::string what_of(const PlanStep& step);
 
+// What the host does of the plan and why, and what goes over the link for it, as one line.
+std::string host_note(const Plan& plan);
+
 // What the memory budget changed and what it is predicted to cost, as one line.
 std::string budget_note(const Plan& plan);
 

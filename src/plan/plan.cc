@@ -9,6 +9,7 @@
 #include "plan/memory/budget.h"
 #include "plan/choose/choose.h"
 #include "plan/memory/crossings.h"
+#include "plan/memory/host_moves.h"
 #include "plan/memory/memory.h"
 #include "plan/memory/copy_elimination.h"
 #include "plan/fuse/post_op_choice.h"
@@ -45,7 +46,7 @@ void append_steps(Plan& plan, const Draft& draft, const DraftStep& draft_step, c
     if (choice.plan.stages.size() > 1) step.name += "/" + std::to_string(i);
     step.nodes = draft_step.nodes;
     step.algorithm = choice.algorithm;
-    if (choice.on_host) step.runs_on = RunsOn::host;
+    if (choice.on_host()) step.runs_on = RunsOn::host, step.host_reason = choice.host_reason;
     if (const auto* problem = std::get_if<Problem>(&draft_step.work)) step.problem = to_text(*problem);
     step.stage = use.stage;
     step.schedule = choice.schedules[i];
@@ -72,16 +73,15 @@ Result<Choice> choice_on(const Device& device, const Draft& draft, const DraftSt
                  : choose(stage_of(draft, step, std::get<StageParams>(step.work)), device, options);
 }
 
-// The host's choice for a step that the device has no kernel for; what the device would have taken stands behind it.
-std::optional<Choice> choice_of_host(const Draft& draft, const DraftStep& step, const Result<Choice>& of_device,
+// The host's choice for a step; what the device would have taken, or could not take, stands behind it.
+std::optional<Choice> choice_of_host(const Draft& draft, const DraftStep& step, const std::vector<Candidate>& of_device,
                                      const PlanOptions& options, Approximation approximation) {
   PlanOptions own = options;  // names of algorithms and variants, and measurements, are the device's
   own.algorithm.clear(), own.variant.clear(), own.tuning = nullptr;
   auto choice = choice_on(*options.host_device, draft, step, own, approximation, std::numeric_limits<int64_t>::max());
   if (!choice.ok() || choice->without_kernel) return std::nullopt;
-  choice->on_host = true;
-  if (of_device.ok())
-    choice->candidates.insert(choice->candidates.end(), of_device->candidates.begin(), of_device->candidates.end());
+  choice->host_reason = Reason::no_kernel;
+  choice->candidates.insert(choice->candidates.end(), of_device.begin(), of_device.end());
   return std::move(*choice);
 }
 
@@ -90,7 +90,9 @@ Result<Choice> choice_of(const Draft& draft, const DraftStep& step, const Device
   auto choice = choice_on(device, draft, step, options, approximation, most_packed);
   const bool lacking = choice.ok() ? choice->without_kernel : choice.error().reason == Reason::no_kernel;
   if (lacking && options.host_device)
-    if (auto of_host = choice_of_host(draft, step, choice, options, approximation)) return std::move(*of_host);
+    if (auto of_host =
+            choice_of_host(draft, step, choice.ok() ? choice->candidates : std::vector<Candidate>(), options, approximation))
+      return std::move(*of_host);
   if (!choice.ok()) return at_step(step, choice.take_error());
   return choice;
 }
@@ -196,11 +198,23 @@ Result<Plan> assembled(const Graph& graph, const Draft& draft, const std::vector
   // Where a kernel is still to be written the roofs give a bound, whatever was measured.
   plan.calibrated &= has_all_kernels(plan);
   add_crossings(plan, buffers, device);
-  if (std::any_of(choices.begin(), choices.end(), [](const Choice& c) { return c.on_host; }))
+  if (std::any_of(choices.begin(), choices.end(), [](const Choice& c) { return c.on_host(); }))
     plan.host = host_device->name, plan.calibrated &= host_device->calibrated;
   SPARKLE_CHECK(check_addressable(plan, buffers.lives));
   assign_memory(plan, buffers);
   return plan;
+}
+
+// The plan in which steps between those of the host go there too where that is cheaper; nothing where none is.
+Result<std::optional<Plan>> with_host_moves(const Graph& graph, const Draft& draft, const std::vector<const DraftStep*>& steps,
+                                            std::vector<Choice> choices, const Device& device, const PlanOptions& options,
+                                            Approximation approximation) {
+  const auto on_host = [&](size_t i) {
+    return choice_of_host(draft, *steps[i], choices[i].candidates, options, approximation);
+  };
+  if (!move_to_host(draft, steps, device, on_host, options.host_moves, choices)) return std::optional<Plan>();
+  SPARKLE_TRY(plan, assembled(graph, draft, steps, choices, device, options.host_device));
+  return std::optional<Plan>(std::move(plan));
 }
 
 Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions& options) {
@@ -218,6 +232,12 @@ Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions
     choices.push_back(std::move(chosen[i].choice));
   }
   SPARKLE_TRY(plan, assembled(graph, draft, steps, choices, device, options.host_device));
+  SPARKLE_TRY(moved, with_host_moves(graph, draft, steps, choices, device, options, approximation));
+  const auto fits = [&](const Plan& p) {
+    return options.memory_budget <= 0 || planned_bytes(p, device) <= options.memory_budget;
+  };
+  if (moved && fits(*moved) && (options.host_moves || moved->predicted_seconds() < plan.predicted_seconds()))
+    return std::move(*moved);
   if (options.memory_budget <= 0) return plan;
   const double fastest = plan.predicted_seconds();
   const auto again = [&](size_t step, int64_t most) {

@@ -25,7 +25,8 @@ struct PlanTensor {
   int64_t offset = 0;  // bytes into its arena
 };
 
-// Who does a step: the plan's device, the host for what this has no kernel for, or the link between the two, a transfer.
+// Who does a step: the plan's device, the host for what this has no kernel for and for what is cheaper there in between, or the
+// link between the two, a transfer.
 enum class RunsOn : uint8_t { device, host, link };
 std::string_view name_of(RunsOn side);
 
@@ -49,6 +50,7 @@ struct PlanStep {
   std::string algorithm;           // "gemm", "depthwise", ... ; the family's name where there is no choice
   std::string problem;             // canonical text for anchors, else empty
   RunsOn runs_on = RunsOn::device;
+  Reason host_reason = Reason::none;  // why the host does it: no_kernel, cheaper_on_host; none: it does not
   Stage stage;
   Schedule schedule;
   std::vector<int> inputs, outputs;  // plan tensors
@@ -108,7 +110,11 @@ struct PlanSettings {
 
 struct PlanOptions : PlanSettings {
   const class TuningStore* tuning = nullptr;
-  const Device* host_device = nullptr;  // takes the steps that the device has no kernel for; nullptr: these stay without one
+  // Takes the steps that the device has no kernel for, and those between them that are cheaper there; nullptr: the former stay
+  // without one.
+  const Device* host_device = nullptr;
+  // Of the steps between the host's these go there, by number, as tests want it; nullptr: those that make the plan cheaper.
+  const std::vector<size_t>* host_moves = nullptr;
 };
 
 // The plan of a bound, simplified graph on a device. Pure: no driver, no clock. Errors: operator_not_served and type_not_served

@@ -124,7 +124,9 @@ std::string to_text(const Plan& plan) {
                   six_digits(s.cost.seconds * 1e6),
                   one_word(s.cost.bound)};
     text += "step " + to_text(line) + " name=" + one_line(s.name) + "\n";
-    if (s.runs_on != RunsOn::device) text += "  on " + std::string(name_of(s.runs_on)) + "\n";
+    if (s.runs_on != RunsOn::device) text += "  on " + std::string(name_of(s.runs_on));
+    if (s.host_reason == Reason::cheaper_on_host) text += " " + std::string(code_of(s.host_reason));
+    if (s.runs_on != RunsOn::device) text += "\n";
     text += "  params " + to_text(s.stage.params) + "\n";
     text += "  schedule " + to_text(s.schedule) + "\n";
     if (!s.problem.empty()) text += "  problem " + s.problem + "\n";

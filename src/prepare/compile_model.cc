@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "base/files/new_file.h"
@@ -74,7 +75,8 @@ Result<CompileSummary> compiled(Graph graph, std::shared_ptr<Backend> backend, c
   const Graph& bound = planned.bound;
   Plan& plan = planned.plan;
   const Device& device = backend->device();
-  const PlanOptions plan_options{planned.settings, options.tuning.get()};
+  const Device* host = planned.host ? &planned.host->device() : nullptr;
+  const PlanOptions plan_options{planned.settings, options.tuning.get(), host};
   const std::string plan_text = to_text(plan);
   SPARKLE_TRY(graph_text, bound_graph_text(bound));
   SPARKLE_TRY(kept, values_to_keep(bound, graph_text, device, plan_options, plan_text));
@@ -93,19 +95,22 @@ Result<CompileSummary> compiled(Graph graph, std::shared_ptr<Backend> backend, c
     SPARKLE_TRY(at, put(bytes));
     constants_text += to_line(KeptValue{tensor, at, static_cast<int64_t>(bytes.size()), hash_bytes(bytes)});
   }
-  std::map<std::pair<const std::byte*, std::string>, PackedConstant> written;
+  std::map<std::tuple<const std::byte*, std::string, bool>, PackedConstant> written;
   for (const ConstantUse& use : planned.uses) {
     const PlanConstant& constant = plan.constants[use.constant];
     const int64_t packed = use.kernel->packed_bytes(use.input);
     PackedConstant one;
     if (packed > 0) one.key = use.kernel->packed_key(use.input);
-    PackedConstant& known = written[{constant.value.bytes.get(), one.key}];
+    // One key may mean two forms on two backends; bytes as they are serve both.
+    const bool of_host = use.side == RunsOn::host;
+    PackedConstant& known = written[{constant.value.bytes.get(), one.key, packed > 0 && of_host}];
     if (known.bytes == 0) {
       HostTensor image = constant.value;
       if (packed > 0) {
         SPARKLE_TRY(memory, allocate_tensor(DType::u8, {packed}, "The constant '" + constant.name + "'"));
         std::memset(memory.bytes.get(), 0, static_cast<size_t>(packed));  // no kernel need write the bytes between its lines
-        use.kernel->pack(use.input, constant.value.bytes.get(), memory.bytes.get(), backend->executor());
+        use.kernel->pack(use.input, constant.value.bytes.get(), memory.bytes.get(),
+                         (of_host ? *planned.host : *backend).executor());
         image = std::move(memory);
       }
       one.bytes = image.size_bytes();
@@ -125,6 +130,7 @@ Result<CompileSummary> compiled(Graph graph, std::shared_ptr<Backend> backend, c
   const std::pair<CompiledSection, std::string> texts[] = {
       {CompiledSection::options, to_text(planned.settings)},
       {CompiledSection::device, device_to_json(device)},
+      {CompiledSection::host, host ? device_to_json(*host) : std::string()},
       {CompiledSection::tuning, options.tuning ? options.tuning->to_text() : std::string()},
       {CompiledSection::graph, graph_text},
       {CompiledSection::constants, constants_text},

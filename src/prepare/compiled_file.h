@@ -3,7 +3,7 @@
 //
 //   header    magic, format, version of Sparkle, size of the file, place and hash of each section, hash of the header itself
 //   weights   from byte 4096: packed constants, each at a multiple of 64, in the order of the plan; a line behind the last one
-//   sections  options, device, tuning, graph, constants, plan: text
+//   sections  options, device, host, tuning, graph, constants, plan: text
 //
 // Numbers are little-endian. The hash of each packed constant stands in the section `constants`: they are not looked at when a
 // file is opened, since reading all weights would take as long as packing some of them (docs/decisions/0010).
@@ -20,8 +20,8 @@
 
 namespace sparkle {
 
-inline constexpr uint32_t kCompiledFormat = 3;
-inline constexpr size_t kCompiledHeaderBytes = 224;
+inline constexpr uint32_t kCompiledFormat = 4;
+inline constexpr size_t kCompiledHeaderBytes = 248;
 inline constexpr int64_t kCompiledWeightsAt = 4096;  // a page: where the map of the file begins, so do the weights
 inline constexpr int64_t kCompiledAlignment = 64;    // of each constant
 
@@ -30,8 +30,8 @@ constexpr int64_t compiled_extent(int64_t bytes) {
   return (bytes + kCompiledAlignment - 1) / kCompiledAlignment * kCompiledAlignment + kCompiledAlignment;
 }
 
-enum class CompiledSection : uint8_t { weights, options, device, tuning, graph, constants, plan };
-inline constexpr size_t kCompiledSections = 7;
+enum class CompiledSection : uint8_t { weights, options, device, host, tuning, graph, constants, plan };
+inline constexpr size_t kCompiledSections = 8;
 
 struct SectionPlace {
   uint64_t at = 0, bytes = 0;

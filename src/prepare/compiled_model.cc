@@ -53,7 +53,8 @@ Device without_rates(Device device) {
   device.driver.clear();
   device.denylist.clear();                             // kernels of the file's plan are tried where it is opened
   if (device.has_workgroups()) remove_caches(device);  // measured like rates
-  device.clock_hz = device.launch_seconds = 0;
+  device.paces.clear();
+  device.clock_hz = device.launch_seconds = device.link_bytes_per_second = device.link_seconds = 0;
   device.calibrated = false;
   device.thread_note.clear();
   for (MemoryLevel& level : device.memory)
@@ -151,6 +152,12 @@ Result<std::shared_ptr<const CompiledModel>> CompiledModel::read(std::shared_ptr
   auto device = device_from_json(text(CompiledSection::device));
   if (!device.ok()) return told("device", device.error());
   model->device_ = std::move(*device);
+  if (const auto host = text(CompiledSection::host); !host.empty()) {
+    auto cpu = device_from_json(host);
+    if (!cpu.ok()) return told("host", cpu.error());
+    if (cpu->has_workgroups() || cpu->by_roofs) return model->damaged("its host is no CPU");
+    model->host_ = std::move(*cpu);
+  }
   if (const auto tuning = text(CompiledSection::tuning); !tuning.empty()) {
     auto store = TuningStore::parse(tuning, TuningStore::header_for(model->device_));
     if (!store.ok()) return told("tuning store", store.error());
@@ -201,20 +208,23 @@ Result<std::shared_ptr<const CompiledModel>> CompiledModel::read(std::shared_ptr
   return std::shared_ptr<const CompiledModel>(model);
 }
 
-Status CompiledModel::check_device(const Device& here) const {
+Status CompiledModel::check_device(const Device& here) const { return check_same(device_, here); }
+Status CompiledModel::check_host(const Device& here) const { return host_ ? check_same(*host_, here) : ok(); }
+
+Status CompiledModel::check_same(const Device& there, const Device& here) const {
   const auto refused = [&](const std::string& what) {
     return Error{Reason::device_unusable, "'" + name_ + "' was compiled for " + what + "; compile the model for this one."};
   };
-  if (!same_machine(device_, here))
-    return refused("the device '" + device_.name + "' (" + device_.architecture + "), this is '" + here.name + "' (" +
+  if (!same_machine(there, here))
+    return refused("the device '" + there.name + "' (" + there.architecture + "), this is '" + here.name + "' (" +
                    here.architecture + ")");
-  if (device_.cores != here.cores) {
-    return Error{Reason::device_unusable, "'" + name_ + "' was compiled for " + threads(device_.cores) + ", here are " +
-                                              threads(here.cores) + "; give --threads " + std::to_string(device_.cores) +
+  if (there.cores != here.cores) {
+    return Error{Reason::device_unusable, "'" + name_ + "' was compiled for " + threads(there.cores) + ", here are " +
+                                              threads(here.cores) + "; give --threads " + std::to_string(there.cores) +
                                               " (the option threads of a device), or compile the model for " +
                                               threads(here.cores) + "."};
   }
-  const Device want = without_rates(device_), have = without_rates(here);
+  const Device want = without_rates(there), have = without_rates(here);
   if (want.units != have.units)
     return refused("a machine with the math units " + unit_names(want) + ", this one has " + unit_names(have));
   if (want.memory != have.memory) {
@@ -230,7 +240,7 @@ Status CompiledModel::check_device(const Device& here) const {
 }
 
 Result<Plan> CompiledModel::plan() const {
-  auto plan = make_plan(graph_, device_, {options_, tuning_.get()});
+  auto plan = make_plan(graph_, device_, {options_, tuning_.get(), host()});
   if (!plan.ok()) return damaged("its graph cannot be planned (" + plan.error().message.substr(0, 200) + ")");
   const auto hashes = constant_hashes(plan_text_);
   if (!hashes.ok()) return damaged("its plan cannot be read (" + hashes.error().message.substr(0, 200) + ")");

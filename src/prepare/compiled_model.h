@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,12 +37,16 @@ class CompiledModel {
   const std::string& name() const { return name_; }
   const Graph& graph() const { return graph_; }  // bound; constants without their values
   const Device& device() const { return device_; }
+  // The CPU that the plan was made with, for steps that the device has no kernel for; nullptr: it needed none.
+  const Device* host() const { return host_ ? &*host_ : nullptr; }
   const CompileOptions& options() const { return options_; }
   const TuningStore* tuning() const { return tuning_.get(); }
   int64_t weight_bytes() const { return static_cast<int64_t>(weights_.size()); }
 
   // Errors: device_unusable with the first thing that differs. Rates do not count: the plan is that of the time of compiling.
   Status check_device(const Device& here) const;
+  // The same of that CPU; ok where there is none.
+  Status check_host(const Device& here) const;
   // The plan, its constants without values. Errors: bad_format where this library does not come to the plan in the file.
   Result<Plan> plan() const;
   // The constants of `uses` where they lie in the file. Errors: bad_format where they are not what the kernels ask for.
@@ -55,6 +60,7 @@ class CompiledModel {
   static Result<std::shared_ptr<const CompiledModel>> read(std::shared_ptr<const Source> source,
                                                            std::span<const std::byte> file, const std::string& name);
   Error damaged(const std::string& what) const;
+  Status check_same(const Device& there, const Device& here) const;
   Status read_constants(std::string_view text);
 
   std::string name_;
@@ -62,6 +68,7 @@ class CompiledModel {
   std::span<const std::byte> weights_;
   CompileOptions options_;
   Device device_;
+  std::optional<Device> host_;
   std::unique_ptr<TuningStore> tuning_;
   Graph graph_;
   std::string_view plan_text_;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "plan/choose/choose.h"
@@ -66,12 +67,13 @@ std::vector<ConstantUse> uses_of(const Plan& plan, const Kernels& kernels) {
 
 // The weights of a compiled file: each constant once for each form that kernels take it in.
 int64_t file_bytes(const PlannedModel& planned) {
-  std::set<std::pair<const std::byte*, std::string>> written;
+  std::set<std::tuple<const std::byte*, std::string, bool>> written;
   int64_t bytes = 0;
   for (const ConstantUse& use : planned.uses) {
     const HostTensor& value = planned.plan.constants[use.constant].value;
     const int64_t packed = use.kernel->packed_bytes(use.input);
-    if (!written.insert({value.bytes.get(), packed > 0 ? use.kernel->packed_key(use.input) : std::string()}).second) continue;
+    const std::string key = packed > 0 ? use.kernel->packed_key(use.input) : std::string();
+    if (!written.insert({value.bytes.get(), key, packed > 0 && use.side == RunsOn::host}).second) continue;
     bytes += compiled_extent(packed > 0 ? packed : value.size_bytes());
   }
   return bytes;
@@ -146,36 +148,54 @@ Result<Graph> ModelPlanner::bound_for(const std::vector<HostTensor>& inputs) con
   return bound_graph(graph_, bindings);
 }
 
-// Where the device lacks kernels, with the host for their steps. A file holds what the device does alone.
-Result<Plan> ModelPlanner::plan_now(const Graph& bound, const PlanSettings& settings, WeightsIn where) const {
-  PlanOptions options{settings, options_.tuning.get()};
-  auto plan = make_plan(bound, backend_->device(), options);
-  const bool lacking = plan.ok() ? !has_all_kernels(*plan) : plan.error().reason == Reason::no_kernel;
-  if (!lacking || where == WeightsIn::file || !options_.open_host || options_.fallback == Fallback::forbid) return plan;
-  if (!host_.backend) {
-    SPARKLE_TRY(opened, options_.open_host(backend_));
-    host_ = {opened, std::make_shared<ConstantStore>(*opened)};
-  }
-  options.host_device = &host_.backend->device();
-  return make_plan(bound, backend_->device(), options);
+Status ModelPlanner::open_host() const {
+  if (host_.backend) return ok();
+  SPARKLE_TRY(opened, options_.open_host(backend_));
+  host_ = {opened, std::make_shared<ConstantStore>(*opened)};
+  return ok();
 }
 
-Status ModelPlanner::plan_bound(PlannedModel& planned, WeightsIn where) const {
-  const auto make = [&]() -> Result<Plan> {
-    if (compiled_) return compiled_->plan();
-    return plan_now(planned.bound, planned.settings, where);
-  };
+// Where the device lacks kernels, with the host for their steps.
+Result<Plan> ModelPlanner::plan_now(PlannedModel& planned) const {
+  PlanOptions options{planned.settings, options_.tuning.get()};
+  planned.host = nullptr;
+  auto plan = make_plan(planned.bound, backend_->device(), options);
+  const bool lacking = plan.ok() ? !has_all_kernels(*plan) : plan.error().reason == Reason::no_kernel;
+  if (!lacking || !options_.open_host || options_.fallback == Fallback::forbid) return plan;
+  SPARKLE_CHECK(open_host());
+  planned.host = host_.backend;
+  options.host_device = &planned.host->device();
+  return make_plan(planned.bound, backend_->device(), options);
+}
+
+// The plan of a compiled file stands as it is: a host that does some of its steps must be allowed, and the one of the file.
+Result<Plan> ModelPlanner::plan_of_file() const {
+  SPARKLE_TRY(plan, compiled_->plan());
+  if (plan.host.empty()) return plan;
+  const auto events = fallbacks_in(plan);
+  SPARKLE_CHECK(check_fallback(events, options_.fallback));
+  if (!options_.open_host)
+    return Error{Reason::no_kernel, events.front().message +
+                                        " Nothing opens the CPU for it here; compile the model again "
+                                        "for a device that has the kernel."};
+  SPARKLE_CHECK(open_host());
+  SPARKLE_CHECK(compiled_->check_host(host_.backend->device()));
+  return plan;
+}
+
+Status ModelPlanner::plan_bound(PlannedModel& planned) const {
   const auto use = [&](const Plan& plan) -> Status {
     SPARKLE_TRY(kernels, kernels_of(plan, *backend_, host_.backend.get()));
     planned.kernels = std::move(kernels);
     return ok();
   };
-  if (compiled_) {  // its plan stands as it is
-    SPARKLE_TRY(plan, make());
+  if (compiled_) {
+    SPARKLE_TRY(plan, plan_of_file());
     planned.plan = std::move(plan);
     SPARKLE_CHECK(use(planned.plan));
+    planned.host = host_.backend;
   } else {
-    SPARKLE_TRY(plan, plan_until_usable(make, use));
+    SPARKLE_TRY(plan, plan_until_usable([&] { return plan_now(planned); }, use));
     planned.plan = std::move(plan);
   }
   planned.uses = uses_of(planned.plan, planned.kernels);
@@ -203,7 +223,7 @@ Result<PlannedModel> ModelPlanner::plan(const std::vector<HostTensor>& inputs, W
   const int64_t budget = options_.memory_budget;
   std::optional<Error> over;
   for (int i = 0; i < kMostPlans; ++i) {
-    if (Status made = plan_bound(planned, where); !made.ok()) return over ? *over : made.take_error();
+    if (Status made = plan_bound(planned); !made.ok()) return over ? *over : made.take_error();
     const int64_t foreseen = planned_bytes(planned.plan, backend_->device());
     SPARKLE_TRY(memory, memory_of(planned, where));
     const int64_t need = peak_bytes(planned, memory);

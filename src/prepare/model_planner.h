@@ -24,6 +24,7 @@ using GraphSource = std::function<Result<Graph>()>;
 struct PlannedModel {
   Plan plan;                      // its steps have the workspace that the planner foresaw
   Graph bound;                    // what the plan was made of; empty for a compiled model
+  std::shared_ptr<Backend> host;  // that the plan was made with, whether it has steps of its or not; nullptr: with none
   Kernels kernels;                // one per step; none for transfers
   std::vector<ConstantUse> uses;  // of the plan's constants, in the order of steps and of their inputs
   PlanSettings settings;          // what the plan was made by in the end: the budget may be a smaller one
@@ -79,8 +80,10 @@ class ModelPlanner {
  private:
   ModelPlanner(std::shared_ptr<Backend> backend, const SessionOptions& options);
   Result<Graph> bound_for(const std::vector<HostTensor>& inputs) const;
-  Result<Plan> plan_now(const Graph& bound, const PlanSettings& settings, WeightsIn where) const;
-  Status plan_bound(PlannedModel& planned, WeightsIn where) const;
+  Status open_host() const;
+  Result<Plan> plan_now(PlannedModel& planned) const;
+  Result<Plan> plan_of_file() const;
+  Status plan_bound(PlannedModel& planned) const;
   Result<ConstantMemory> foreseen(std::span<const PlanConstant> constants, std::span<const ConstantUse> uses,
                                   const Originals& originals, bool release) const;
   Result<ConstantMemory> memory_of(const PlannedModel& planned, WeightsIn where) const;

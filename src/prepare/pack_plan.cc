@@ -13,7 +13,7 @@ Result<std::shared_ptr<PreparedPlan>> ModelPlanner::prepare(const std::vector<Ho
   SPARKLE_TRY(planned, plan(inputs, WeightsIn::memory));
   auto prepared = std::make_shared<PreparedPlan>();
   fit_workspaces(planned.plan, planned.kernels);
-  if (!planned.plan.host.empty()) prepared->host = host_.backend;
+  if (!planned.plan.host.empty()) prepared->host = planned.host;
   SPARKLE_TRY(segments, record(planned.plan, planned.kernels, *backend_, prepared->host.get()));
   prepared->segments = std::move(segments);
   prepared->kernels = std::move(planned.kernels);
@@ -29,14 +29,15 @@ Result<std::shared_ptr<PreparedPlan>> ModelPlanner::prepare(const std::vector<Ho
 // Constants as they lie in a compiled file: used there where the device sees the host's memory, else uploaded.
 Status ModelPlanner::take_packed(PreparedPlan& prepared, std::span<const ConstantUse> uses) {
   SPARKLE_TRY(found, compiled_->constants(*prepared.plan, uses));
-  std::map<const std::byte*, std::shared_ptr<Buffer>> buffers;
-  for (const auto& bytes : found) {
-    std::shared_ptr<Buffer>& buffer = buffers[bytes.data()];
+  std::map<std::pair<const std::byte*, RunsOn>, std::shared_ptr<Buffer>> buffers;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const bool on_host = uses[i].side == RunsOn::host;
+    std::shared_ptr<Buffer>& buffer = buffers[{found[i].data(), uses[i].side}];
     if (!buffer) {
-      SPARKLE_TRY(made, constants_->place(bytes));
+      SPARKLE_TRY(made, (on_host ? *host_.constants : *constants_).place(found[i]));
       buffer = std::move(made);
     }
-    prepared.constants.push_back(buffer);
+    (on_host ? prepared.host_constants : prepared.constants).push_back(buffer);
   }
   prepared.keeps = compiled_;
   constant_memory_ = {compiled_->weight_bytes(), compiled_->weight_bytes()};

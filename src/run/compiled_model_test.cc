@@ -6,7 +6,6 @@
 
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <random>
 
@@ -24,13 +23,19 @@
 #include "networks/zoo.h"
 #include "prepare/compile_model.h"
 #include "run/session.h"
+#include "run/compiled_testing.h"
 #include "run/session_testing.h"
 
 namespace sparkle {
 namespace {
 
 namespace fs = std::filesystem;
-using Bytes = std::vector<std::byte>;
+using testing::Bytes;
+using testing::bytes_of;
+using testing::refusal;
+using testing::replaced;
+using testing::section_of;
+using testing::with_section;
 
 std::shared_ptr<Backend> cpu(const Device& device = probe_cpu()) {
   return cpu::make_cpu_backend(device, std::make_shared<ThreadPool>(2));
@@ -54,12 +59,7 @@ class Compiled : public testing::FolderTest {
     EXPECT_EQ(static_cast<uintmax_t>(done->file_bytes), fs::file_size(path()));
     EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);  // nothing beside it
   }
-  Bytes read() const {
-    std::ifstream file(path(), std::ios::binary);
-    const std::vector<char> chars{std::istreambuf_iterator<char>(file), {}};
-    const auto bytes = std::as_bytes(std::span(chars));
-    return {bytes.begin(), bytes.end()};
-  }
+  Bytes read() const { return bytes_of(path()); }
   std::unique_ptr<Session> session(std::shared_ptr<Backend> backend, const SessionOptions& options = {}) const {
     auto model = CompiledModel::open(path());
     EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
@@ -80,42 +80,6 @@ void expect_same_bits(Session& have, Session& want) {
     ASSERT_EQ((*a)[i].shape, (*b)[i].shape);
     EXPECT_EQ(std::memcmp((*a)[i].bytes.get(), (*b)[i].bytes.get(), static_cast<size_t>((*b)[i].size_bytes())), 0);
   }
-}
-
-// What a file with these bytes is refused with; the empty text where a session runs on it.
-std::string refusal(const Bytes& bytes, const std::shared_ptr<Backend>& backend) {
-  const auto said = [](const Error& error) {
-    EXPECT_FALSE(error.message.empty());
-    EXPECT_EQ(error.message.find('\n'), std::string::npos) << error.message;
-    return error.message;
-  };
-  const auto model = CompiledModel::from_memory(bytes, "file");
-  if (!model.ok()) return said(model.error());
-  auto opened = Session::open(*model, backend, {});
-  if (!opened.ok()) return said(opened.error());
-  const auto result = (*opened)->run(testing::random_inputs(**opened));
-  return result.ok() ? std::string() : said(result.error());
-}
-
-// The file with another text in one section, all hashes right.
-Bytes with_section(const Bytes& file, CompiledSection section, const std::string& text) {
-  auto header = *read_compiled_header(file, "file");
-  Bytes changed = file;
-  const auto added = std::as_bytes(std::span(text));
-  header[section] = {changed.size(), added.size(), hash_bytes(added)};
-  changed.insert(changed.end(), added.begin(), added.end());
-  header.file_bytes = changed.size();
-  const auto begin = compiled_header(header);
-  std::copy(begin.begin(), begin.end(), changed.begin());
-  return changed;
-}
-std::string section_of(const Bytes& file, CompiledSection section) {
-  return std::string(section_text(file, *read_compiled_header(file, "file"), section));
-}
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 
 TEST_F(Compiled, GivesTheSameBits) {
@@ -226,6 +190,8 @@ TEST_F(Compiled, RefusesAnotherMachine) {
   // Rates are measured anew at any time; the file keeps those it was planned with.
   device = probe_cpu();
   device.clock_hz *= 2, device.calibrated = true;
+  device.link_bytes_per_second = 5e9, device.link_seconds = 1e-5;
+  device.paces.push_back({"gemm tile6x2", "avx2", 1.25});
   for (MathUnit& unit : device.units) unit.flops_per_second *= 3;
   EXPECT_TRUE(session(cpu(device)));
 }

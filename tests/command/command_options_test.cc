@@ -119,6 +119,18 @@ TEST_F(CommandOptions, StepsWithoutAKernelAreStatus3WhereForbidden) {
   }
   EXPECT_EQ(sparkle("run " + classifier_ + forbidden).status, 0);
   EXPECT_EQ(sparkle("run nothing.onnx" + forbidden).status, 2);
+  // The same of the file that such a model is compiled to.
+  const Said compiled = sparkle("compile " + model + " -o sums.sparkle --device vulkan");
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  const Said opened = sparkle("run sums.sparkle --json --device vulkan");
+  ASSERT_EQ(opened.status, 0) << opened.err;
+  EXPECT_SAYS(opened.err, "(scan) has no kernel on ");
+  EXPECT_EQ(nlohmann::json::parse(opened.out)["outputs"],
+            nlohmann::json::parse(sparkle("run " + model + " --json --device vulkan").out)["outputs"]);
+  const Said said = sparkle("run sums.sparkle" + forbidden);
+  EXPECT_EQ(said.status, 3) << said.err;
+  EXPECT_SAYS(said.err, "(scan) has no kernel on ");
+  EXPECT_EQ(sparkle("run sums.sparkle --device vulkan --require device=vulkan").status, 3);
 }
 
 TEST_F(CommandOptions, BenchRefusesWhatDoesNotGoTogether) {

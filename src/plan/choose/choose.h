@@ -19,9 +19,11 @@ struct Choice {
   std::vector<Candidate> candidates;  // everything looked at, the chosen one first
   double error = 0;                   // bound of the rounding errors beyond those of a plain sum
   bool without_kernel = false;        // a stage has the roofs' bound alone: nothing here runs it yet
-  bool on_host = false;               // the host's: the device has no kernel for it
+  Reason host_reason = Reason::none;  // why it is the host's: no_kernel or cheaper_on_host; none: it is the device's
   bool tuned = false;                 // a stored measurement chose, not the cost
   double spared_seconds = 0;          // what that error buys: the cheapest candidate without one takes so much longer
+
+  bool on_host() const { return host_reason != Reason::none; }
 };
 
 // The variant of a step that no kernel exists for yet, on a kind of device without any: it is planned all the same, with the

@@ -35,11 +35,15 @@ FallbackEvent step_of_host(const Plan& plan, size_t at) {
   for (size_t i = at; i > 0 && plan.steps[i - 1].algorithm == "download"; --i) add(i - 1);
   for (size_t i = at + 1; i < plan.steps.size() && plan.steps[i].algorithm == "upload"; ++i) add(i);
   const double seconds = step.cost.seconds + link;
-  std::string sentence = "Step '" + step.name + "' (" + step.algorithm + ") has no kernel on " + plan.device + " and runs on " +
-                         plan.host + (variant_of(step.schedule) == "plain" ? " by plain reference loops" : "") +
+  const bool moved = step.host_reason == Reason::cheaper_on_host;
+  const std::string why = moved ? ") lies between steps of the host, where it costs less than on " + plan.device +
+                                      " with its transfers, and runs on "
+                                : ") has no kernel on " + plan.device + " and runs on ";
+  std::string sentence = "Step '" + step.name + "' (" + step.algorithm + why + plan.host +
+                         (variant_of(step.schedule) == "plain" ? " by plain reference loops" : "") +
                          format(": predicted %.3f ms", seconds * 1e3);
   if (bytes > 0) sentence += format(", of which %.3f ms bring %lld bytes over", link * 1e3, static_cast<long long>(bytes));
-  return {"operator", plan.device, plan.host, Reason::no_kernel, seconds, step.name, sentence + "."};
+  return {"operator", plan.device, plan.host, step.host_reason, seconds, step.name, sentence + "."};
 }
 
 // What the planner put in front of a kernel that does not take floats of 16 bits; conversions of the model's own are nodes.

@@ -173,7 +173,7 @@ TEST(Segments, AnyFamiliesMayBeMissing) {
       EXPECT_EQ(session->events().size(), count(*report.plan, RunsOn::host));
       mixed += !report.plan->host.empty() && count(*report.plan, RunsOn::device) > 0;
     }
-  EXPECT_GE(mixed, 15u);
+  EXPECT_GE(mixed, 10u);  // in others everything between goes to the host, which is as fast here
 }
 
 TEST(Segments, ItemsOfAPipelineComeInTheirOrder) {

@@ -145,9 +145,60 @@ TEST_F(CommandCudaHost, ForbiddenOrRequiredItIsStatus3NamingTheLayer) {
     EXPECT_EQ(said.status, 3) << said.err;
     EXPECT_SAYS(said.err, "Step 'n1'");
   }
+  const std::string compile = "compile --device cuda " + moved_ + " -o out.sparkle";
+  for (const char* option : {" --fallback forbid", " --require device=cuda"}) {
+    const Said said = sparkle(compile + option, model());
+    EXPECT_EQ(said.status, 3) << said.err;
+    EXPECT_FALSE(std::filesystem::exists(path("out.sparkle")));
+  }
+}
+
+// The file of such a plan is opened like any other: the same bytes, steps and events, and the same words where it may not be.
+TEST_F(CommandCudaHost, CompiledFilesHoldTheHostsSteps) {
   const Said compiled = sparkle("compile --device cuda " + moved_ + " -o out.sparkle", model());
-  EXPECT_EQ(compiled.status, 2);
-  EXPECT_SAYS(compiled.err, "there is no CUDA kernel for the deform family");
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  EXPECT_SAYS(compiled.out, "1 steps without a kernel here run on the host");
+  EXPECT_SAYS(compiled.err, "(deform) has no kernel on");
+  const Said live = sparkle("run --json --device cuda " + moved_, model());
+  const Said opened = sparkle("run --json --device cuda out.sparkle", model());
+  ASSERT_EQ(opened.status, 0) << opened.err;
+  const auto a = nlohmann::json::parse(live.out), b = nlohmann::json::parse(opened.out);
+  EXPECT_EQ(b["outputs"], a["outputs"]);
+  EXPECT_EQ(b["events"], a["events"]);
+  EXPECT_EQ(sparkle("explain --plan --device cuda out.sparkle", model()).out,
+            sparkle("explain --plan --device cuda " + moved_, model()).out);
+  for (const char* option : {" --fallback forbid", " --require device=cuda"})
+    for (const char* command : {"run", "bench --runs 2", "explain"}) {
+      const Said said = sparkle(std::string(command) + " --device cuda out.sparkle" + option, model());
+      EXPECT_EQ(said.status, 3) << command << option << said.err;
+      EXPECT_SAYS(said.err, "Step 'n1'");
+    }
+  EXPECT_SAYS(refusal("run --device cpu out.sparkle", model()), "was compiled for the device");
+}
+
+// Two convolutions with moved taps and a negation between: it stays with them.
+TEST_F(CommandCudaHost, CheapStepsBetweenTheHostsGoThereToo) {
+  GraphBuilder b;
+  const TensorId x = b.input({1, 2, 6, 6}), offsets = b.input({1, 2, 6, 6}), w = b.weights({2, 2, 1, 1});
+  const auto moved = [&](TensorId from) { return b.op("DeformConv", DeformConvOp{}, {from, w, offsets}); };
+  b.graph.outputs = {moved(b.pointwise(PointwiseOp::neg, {moved(x)}))};
+  const std::string model_file = save(b.graph, "twice.onnx");
+  const auto plan = nlohmann::json::parse(sparkle("explain --json --device cuda " + model_file, model()).out);
+  std::multiset<std::string> reasons;
+  for (const auto& step : plan["steps"]) reasons.insert(step["reason"].get<std::string>());
+  EXPECT_EQ(reasons.count("no_kernel"), 2u) << plan;
+  EXPECT_EQ(reasons.count("cheaper_on_host"), 1u) << plan;
+  const Said said = sparkle("run --json --device cuda " + model_file, model());
+  ASSERT_EQ(said.status, 0) << said.err;
+  std::multiset<std::string> events;
+  const auto result = nlohmann::json::parse(said.out);
+  for (const auto& event : result["events"]) events.insert(event["reason"].get<std::string>());
+  EXPECT_EQ(events, (std::multiset<std::string>{"cheaper_on_host", "no_kernel", "no_kernel"}));
+  EXPECT_EQ(result["outputs"], nlohmann::json::parse(sparkle("run --json " + model_file).out)["outputs"]);
+  EXPECT_SAYS(sparkle("explain --device cuda " + model_file, model()).out, "and 1 between them that are cheaper there");
+  ASSERT_EQ(sparkle("compile --device cuda " + model_file + " -o twice.sparkle", model()).status, 0);
+  EXPECT_EQ(nlohmann::json::parse(sparkle("run --json --device cuda twice.sparkle", model()).out)["events"], result["events"]);
+  EXPECT_EQ(sparkle("run --device cuda --fallback forbid " + model_file, model()).status, 3);
 }
 
 }  // namespace
