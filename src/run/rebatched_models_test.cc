@@ -5,7 +5,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/folder_testing.h"
 #include "graph/batch/rebatch.h"
+#include "networks/writer.h"
 #include "networks/zoo.h"
 #include "run/opening/open_backend.h"
 #include "run/opening/open_model.h"
@@ -79,6 +81,29 @@ TEST(RebatchedModels, SharedModelsAnswerAsAlone) {
     ASSERT_TRUE(graph.ok()) << graph.error().message;
     check(*graph, name);
   }
+}
+
+// On a device of its own the model is read from its file once more, and given as many.
+class RebatchedFile : public FolderTest {};
+TEST_F(RebatchedFile, GoesOnWithAnotherDevice) {
+  const auto graph = zoo_network("tiny_chain", {});
+  ASSERT_TRUE(graph.ok() && write_onnx(*graph, path("net.onnx")).ok());
+  BackendOptions plain;
+  plain.name = "reference";
+  auto cpu = open_backend({}), reference = open_backend(plain);
+  ASSERT_TRUE(cpu.ok() && reference.ok());
+  auto model = read_model(path("net.onnx"));
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  auto session = open_session(std::move(*model), cpu->backend, {}, kRows);
+  ASSERT_TRUE(session.ok()) << session.error().message;
+  const std::vector<HostTensor> inputs = random_inputs(**session);
+  EXPECT_EQ(inputs[0].shape[0], kRows);
+  const auto before = (*session)->run(inputs);
+  const Status moved = (*session)->move_to(reference->backend);
+  ASSERT_TRUE(before.ok() && moved.ok());
+  const auto after = (*session)->run(inputs);
+  ASSERT_TRUE(after.ok()) << after.error().message;
+  expect_same((*after)[0], (*before)[0], "moved");
 }
 
 }  // namespace
