@@ -195,7 +195,7 @@ int run(const CommonOptions& asked, RunOptions o) {
   if (!labels.ok()) return fail(labels.error());
   if (labels->empty()) *labels = labels_of(o.metadata);
   if (names_several_devices(common.device)) {
-    auto together = open_model_together(asked, o.model, Roofs::kept_or_estimated);
+    auto together = open_model_together(asked, o.model, Roofs::kept_or_estimated, o.batch);
     if (!together.ok()) return fail(together.error());
     if (!is_stream(o, *together->sessions[0]))
       return fail({Reason::bad_usage, "--device " + common.device +
@@ -212,7 +212,7 @@ int run(const CommonOptions& asked, RunOptions o) {
   if (!model.ok()) return fail(model.error());
   auto options = session_options(common, *device);
   if (!options.ok()) return fail(options.error());
-  auto opened = open_session(std::move(*model), device->backend, *options);
+  auto opened = open_session(std::move(*model), device->backend, *options, o.batch);
   if (!opened.ok()) return fail(opened.error());
   Session& session = **opened;
   for (const SessionInput& output : session.outputs()) o.outputs.push_back({output.name, output.dtype, output.shape});
