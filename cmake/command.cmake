@@ -6,7 +6,8 @@ endif()
 if(SPARKLE_SHARED_COMMAND)
   set(command sparkle_command)
   set(program sparkle_library)  # what is linked with all that the command needs
-  add_library(sparkle_command OBJECT ${CLI_SOURCES} cli/program/exported.cc)
+  # Decoders are loaded, and .npz is the command's own: both are of sparkle_decoders elsewhere.
+  add_library(sparkle_command OBJECT ${CLI_SOURCES} cli/program/exported.cc src/vision/decoders/npz.cc)
   set_target_properties(sparkle_command PROPERTIES LOADS_DECODERS ON)
 else()
   set(command sparkle)
@@ -35,7 +36,7 @@ include(cmake/build_stamp.cmake)
 target_sources(${command} PRIVATE ${PROJECT_BINARY_DIR}/build_stamp.cc)
 add_dependencies(${command} build_stamp)
 if(SPARKLE_SHARED_COMMAND)
-  target_link_libraries(sparkle_library PRIVATE sparkle_command)
+  target_link_libraries(sparkle_library PRIVATE sparkle_command ${SPARKLE_ZLIB})
   add_executable(sparkle cli/program/stub.cc)
   target_link_libraries(sparkle PRIVATE sparkle_library)
 elseif(SPARKLE_STATIC_RUNTIME AND NOT SPARKLE_HTTPLIB_SHARED AND NOT SPARKLE_WITH_GRPC)  # these bring the C++ runtime; two of them do not get along
