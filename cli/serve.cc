@@ -144,8 +144,8 @@ Result<std::unique_ptr<serve::GrpcServer>> start_grpc(const ServeArguments& a, c
 
 // glibc gives threads memory of their own, up to eight sets for each core, and a set keeps what its largest requests took. A
 // server has a thread for each connection, so all sets would come to hold what one needs; none of its threads asks often enough
-// to wait for another. Tensors and bodies are the system's own pages, given back at once: between others of slightly other sizes
-// they would leave gaps.
+// to wait for another. Tensors and bodies are the system's own pages, given back at once: between others of slightly other
+// sizes they would leave gaps.
 void keep_no_memory_of_requests() {
 #ifdef __GLIBC__
   ::mallopt(M_ARENA_MAX, 1);
