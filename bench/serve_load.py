@@ -249,8 +249,8 @@ def main():
     print(f"CPU a request       {found['cpu_ms_per_request']:.2f} ms, refusals included; in one process {alone:.2f} ms: "
           f"ratio {found['cpu_ratio']:.3f}")
     memory = found["memory_mb"]
-    print(f"memory              {opened:.1f} MB opened, {memory['before']:.1f} MB before; {memory['second_quarter']:.1f} MB in the "
-          f"second quarter, {memory['last_quarter']:.1f} MB in the last, {memory['most']:.1f} MB at most")
+    print(f"memory              {opened:.1f} MB opened, {memory['before']:.1f} MB before; {memory['second_quarter']:.1f} MB in "
+          f"the second quarter, {memory['last_quarter']:.1f} MB in the last, {memory['most']:.1f} MB at most")
     beside = beside_onnxruntime(a, server, path, shape)
     server.end()
     if beside:
@@ -263,8 +263,8 @@ def main():
                                        {"onnxruntime": beside["version"]} if beside else {})
         file = certificate.RESULTS / f"serve_{certificate.label(made)}.json" if a.output == "auto" else a.output
         certificate.store(file, made, {"model": a.model.stem, "threads": a.threads, "cores": os.cpu_count(), "queue": QUEUE,
-                                       "clients": CLIENTS, "capacity_per_s": capacity, "memory_opened_mb": opened, "load": found,
-                                       "onnxruntime": beside})
+                                       "clients": CLIENTS, "capacity_per_s": capacity, "memory_opened_mb": opened,
+                                       "load": found, "onnxruntime": beside})
 
 
 if __name__ == "__main__":

@@ -144,15 +144,17 @@ Result<std::unique_ptr<serve::GrpcServer>> start_grpc(const ServeArguments& a, c
 
 // glibc gives threads memory of their own, up to eight sets for each core, and a set keeps what its largest requests took. A
 // server has a thread for each connection, so all sets would come to hold what one needs; none of its threads asks often enough
-// to wait for another.
-void share_memory_among_threads() {
+// to wait for another. Tensors and bodies are the system's own pages, given back at once: between others of slightly other
+// sizes they would leave gaps.
+void keep_no_memory_of_requests() {
 #ifdef __GLIBC__
   ::mallopt(M_ARENA_MAX, 1);
+  ::mallopt(M_MMAP_THRESHOLD, 256 << 10);
 #endif
 }
 
 int serve_command(const ServeArguments& a) {
-  share_memory_among_threads();
+  keep_no_memory_of_requests();
   auto most_bytes = parse_bytes(a.most_request_bytes);
   if (!most_bytes.ok()) return fail(most_bytes.error());
   auto device = open_device(a.common);

@@ -115,7 +115,8 @@ def test_the_roofline_is_shown(page):
     # Sizes that are open come from the latest request; before one the reason stands there.
     second = "document.querySelectorAll('#reports details')[1]"
     browser.value(f"{second}.open = true")
-    browser.wait(f"!!{second}.querySelector('table.layers') || {second}.querySelector('.said').textContent.includes('send one first')")
+    said = f"{second}.querySelector('.said').textContent.includes('send one first')"
+    browser.wait(f"!!{second}.querySelector('table.layers') || {said}")
     for width in (320, 360, 1200):
         browser.ask("Emulation.setDeviceMetricsOverride", width=width, height=700, deviceScaleFactor=1, mobile=width < 600)
         for address in ("", "v2/models/classes/report.html"):
@@ -123,7 +124,8 @@ def test_the_roofline_is_shown(page):
             assert browser.value("document.documentElement.scrollWidth") <= width, address
             assert browser.value("document.querySelectorAll('h1').length") > 0
         assert browser.value("document.querySelectorAll('#t0 table.layers tbody tr').length") == len(rows)
-        assert browser.value("[...document.querySelectorAll('nav a')].map(a => a.textContent).join()") == "layers,what to change"
+        tabs = browser.value("[...document.querySelectorAll('nav a')].map(a => a.textContent).join()")
+        assert tabs == "layers,what to change"
     browser.ask("Emulation.clearDeviceMetricsOverride")
 
 
