@@ -143,14 +143,14 @@ TEST(ApiCuda, PipelinesGiveWhatRunsGive) {
 // A model of which the device lacks a kernel: the file of it gives what the session gives, and tells it with the same events.
 TEST(ApiCuda, CompiledFilesHoldWhatTheCpuDoes) {
   const sparkle::Device device = open_device();
-  const std::string model = SPARKLE_SOURCE_DIR "/tests/vectors/argmax_default/model.onnx",
+  const std::string model = SPARKLE_SOURCE_DIR "/tests/vectors/types_double_maxpool/model.onnx",
                     file = ::testing::TempDir() + "/api_cuda_test.sparkle";
   sparkle::compile(device, model, file);
-  sparkle::Tensor x(sparkle::Type::f32, {5, 7});
-  for (int i = 0; i < 35; ++i) static_cast<float*>(x.data())[i] = std::sin(static_cast<float>(7 * i));
+  sparkle::Tensor x(sparkle::Type::f64, {1, 3, 7, 6});
+  for (int i = 0; i < 126; ++i) static_cast<double*>(x.data())[i] = std::sin(7.0 * i);
   sparkle::Session live(device, model), opened(device, file);
   const sparkle::Tensor want = live.run({x}).at(0), have = opened.run({x}).at(0);
-  EXPECT_EQ(std::memcmp(have.data(), want.data(), 7 * sizeof(int64_t)), 0);
+  EXPECT_EQ(std::memcmp(have.data(), want.data(), 90 * sizeof(double)), 0);
   ASSERT_EQ(opened.events().size(), 1u);
   EXPECT_EQ(opened.events()[0].reason, "no_kernel");
   EXPECT_EQ(opened.events()[0].message, live.events().at(0).message);

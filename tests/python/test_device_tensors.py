@@ -335,26 +335,26 @@ def test_arrays_of_a_cuda_device_run_where_they_lie(device):
 
 
 def test_compiled_files_hold_what_the_host_does(device, tmp_path):
-    """CumSum of bfloat16 has no kernel on GPUs."""
-    nodes = [helper.make_node("Cast", ["x"], ["t"], to=TensorProto.BFLOAT16), helper.make_node("CumSum", ["t", "axis"], ["s"]),
-             helper.make_node("Cast", ["s"], ["y"], to=F)]
-    source, file = tmp_path / "sums.onnx", tmp_path / "sums.sparkle"
-    graph = helper.make_graph(nodes, "sums", [helper.make_tensor_value_info("x", F, [5, 7])],
-                              [helper.make_tensor_value_info("y", F, [5, 7])],
-                              [helper.make_tensor("axis", I, [], [1])])
-    source.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString())
-    x = numbers(5, 7)
+    """DeformConv of doubles has no kernel on GPUs."""
+    source, file = tmp_path / "moved.onnx", tmp_path / "moved.sparkle"
+    double = TensorProto.DOUBLE
+    graph = helper.make_graph([helper.make_node("DeformConv", ["x", "w", "offsets"], ["y"])], "moved",
+                              [helper.make_tensor_value_info(name, double, [1, 2, 5, 7]) for name in ("x", "offsets")],
+                              [helper.make_tensor_value_info("y", double, [1, 3, 5, 7])],
+                              [helper.make_tensor("w", double, [3, 2, 1, 1], [1, 2, 3, 4, 5, 6])])
+    source.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=8).SerializeToString())
+    x = [numbers(1, 2, 5, 7).astype(np.float64), numbers(1, 2, 5, 7).astype(np.float64) / 4]
     live = sparkle.Session(source, device)
-    want = live.run(x)[0]
+    want = live.run(*x)[0]
     sparkle.compile(source, file, device)
     opened = sparkle.Session(file, device)
-    np.testing.assert_array_equal(opened.run(x)[0], want)
+    np.testing.assert_array_equal(opened.run(*x)[0], want)
     assert opened.events == live.events
     if device.name == "cpu":
         return
     layer = [e.layer for e in live.events if e.reason == "no_kernel"][0]
     with pytest.raises(sparkle.NotServed, match=layer):
-        sparkle.Session(file, device, fallback="forbid").run(x)
+        sparkle.Session(file, device, fallback="forbid").run(*x)
     with pytest.raises(sparkle.NotServed):
         sparkle.compile(source, tmp_path / "other.sparkle", device, fallback="forbid")
     assert not (tmp_path / "other.sparkle").exists()
