@@ -332,7 +332,8 @@ void add_run(CLI::App& app, Chosen& chosen) {
       "folder for outputs: .npy, and .png of pictures; of many items a file of answers, its name ending in .jsonl or "
       ".csv, that is gone on with where it stopped");
   command
-      ->add_option("--batch", o->batch, "many items: so many in a run, where the model's first axis is open or of this length")
+      ->add_option("--batch", o->batch,
+                   "many items: so many in a run; a model made for one takes them where its operators keep items apart")
       ->check(CLI::Range(1, 65536));
   command->add_option("--frames", o->frames, "WxH: the input is a stream of raw rgb24 frames, - from standard input");
   command->add_flag("--live", o->live, "frames that there is no time for are dropped, and counted");
@@ -350,7 +351,7 @@ void add_run(CLI::App& app, Chosen& chosen) {
       "0..1), deeplab (stretched, x/127.5-1; without it guessed, and said)");
   command
       ->add_option("--task", o->task,
-                   "of a picture: classify, detect, segment, upscale, depth or embed; without it guessed from the outputs")
+                   "of pictures: classify, detect, segment, upscale, depth or embed; without it guessed from the outputs")
       ->check(CLI::IsMember({"classify", "detect", "segment", "upscale", "depth", "embed"}));
   command->add_option("--threshold", o->threshold, "detect: boxes with a smaller score are left out")
       ->check(CLI::Range(0.0, 1.0));
