@@ -4,7 +4,7 @@
 
 namespace sparkle::cli {
 
-Result<Together> open_model_together(const CommonOptions& common, const std::string& model, Roofs roofs) {
+Result<Together> open_model_together(const CommonOptions& common, const std::string& model, Roofs roofs, int64_t rows) {
   if (common.precision != "fp32")
     return Error{Reason::bad_usage, "--precision " + common.precision +
                                         " does not go with several devices; write the model with 'sparkle fix' and run that."};
@@ -22,7 +22,7 @@ Result<Together> open_model_together(const CommonOptions& common, const std::str
     one.device = name;
     SPARKLE_TRY(options, session_options(one, opened));
     SPARKLE_TRY(file, read_model(model));
-    return open_session(std::move(file), opened.backend, options);
+    return open_session(std::move(file), opened.backend, options, rows);
   };
   return open_together(request);
 }

@@ -6,7 +6,8 @@
 
 namespace sparkle::cli {
 
-// Errors: those of opening devices and the model; bad_usage for options that one device alone takes.
-Result<Together> open_model_together(const CommonOptions& common, const std::string& model, Roofs roofs);
+// `rows`: as open_session() takes them. Errors: those of opening devices and the model; bad_usage for options that one device
+// alone takes.
+Result<Together> open_model_together(const CommonOptions& common, const std::string& model, Roofs roofs, int64_t rows = 1);
 
 }  // namespace sparkle::cli

@@ -120,15 +120,17 @@ void add_fix(CLI::App& app, Chosen& chosen) {
   command->add_option("--min-agreement", a->agreement, "of the first class over the given samples, in percent")
       ->check(CLI::Range(0.0, 100.0));
   command->add_option("--shape", a->shapes, "NAME=1x3x224x224, for random values")->allow_extra_args(false);
-  command->add_option("--preset", a->samples.preset, "how pictures become tensors: see 'sparkle run --help'");
-  command->add_option("--size", a->samples.size, "WxH, or the shorter side before cropping");
-  command->add_option("--crop", a->samples.crop, "WxH or one number, cut from the centre");
-  command->add_option("--fit", a->samples.fit, "crop, stretch, letterbox or none")
+  a->samples.words.dashes = "--";
+  command->add_option("--preset", a->samples.words.preset, "how pictures become tensors: see 'sparkle run --help'");
+  command->add_option("--size", a->samples.words.size, "WxH, or the shorter side before cropping");
+  command->add_option("--crop", a->samples.words.crop, "WxH or one number, cut from the centre");
+  command->add_option("--fit", a->samples.words.fit, "crop, stretch, letterbox or none")
       ->check(CLI::IsMember({"crop", "stretch", "letterbox", "none"}));
-  command->add_option("--color", a->samples.color, "rgb, bgr, grey or y")->check(CLI::IsMember({"rgb", "bgr", "grey", "y"}));
-  command->add_option("--scale", a->samples.scale, "pixels (0..255) are multiplied by this: 1/255");
-  command->add_option("--mean", a->samples.mean, "subtracted after scaling: one number or three");
-  command->add_option("--std", a->samples.std, "divided by afterwards: one number or three");
+  command->add_option("--color", a->samples.words.color, "rgb, bgr, grey or y")
+      ->check(CLI::IsMember({"rgb", "bgr", "grey", "y"}));
+  command->add_option("--scale", a->samples.words.scale, "pixels (0..255) are multiplied by this: 1/255");
+  command->add_option("--mean", a->samples.words.mean, "subtracted after scaling: one number or three");
+  command->add_option("--std", a->samples.words.std, "divided by afterwards: one number or three");
   command->callback([&chosen, a] { chosen = [=] { return run_fix(*a); }; });
 }
 

@@ -16,7 +16,7 @@ constexpr size_t kMost = 1000;  // samples of one folder
 
 Result<HostTensor> read_one(const SessionInput& input, const std::string& path, const RunOptions& o) {
   if (is_tensor_file(path)) return read_tensor_file(path);
-  SPARKLE_TRY(preprocess, choose_preprocess(input, o));
+  SPARKLE_TRY(preprocess, preprocess_for(input, o));
   SPARKLE_TRY(picture, read_picture(path));
   SPARKLE_TRY(tensor, to_tensor(picture.rows(), preprocess));
   return in_float_type(tensor, input.dtype);

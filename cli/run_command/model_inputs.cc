@@ -32,15 +32,6 @@ std::string example_shape(const Dims& shape) {
 
 }  // namespace
 
-std::string listed_inputs(const std::vector<SessionInput>& inputs) {
-  std::string text;
-  for (const SessionInput& in : inputs) {
-    text += (text.empty() ? "'" : ", '") + in.name + "' (" + std::string(name_of(in.dtype)) +
-            (in.rank_known ? " " + declared_shape(in) : "") + ")";
-  }
-  return text.empty() ? "no inputs" : text;
-}
-
 Result<std::vector<Dims>> input_shapes(const std::vector<SessionInput>& inputs, const std::vector<std::string>& given) {
   std::vector<Dims> shapes(inputs.size());
   std::vector<bool> set(inputs.size(), false);

@@ -10,9 +10,6 @@
 
 namespace sparkle::cli {
 
-// "'image' (f32 1x3xHxW), 'mask' (i64 1)"; "no inputs".
-std::string listed_inputs(const std::vector<SessionInput>& inputs);
-
 // One shape per input: from "NAME=1x3x224x224" (or without NAME= for a model of one input), else the model's own with open
 // batch sizes taken as 1. Errors: bad_usage naming the input whose shape must be given.
 Result<std::vector<Dims>> input_shapes(const std::vector<SessionInput>& inputs, const std::vector<std::string>& given);

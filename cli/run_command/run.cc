@@ -16,7 +16,10 @@
 #include "open_together.h"
 #include "report/float_type.h"
 #include "run_command/show_answer.h"
+#include "prepare/shape_advice.h"
 #include "vision/pictures/picture.h"
+#include "vision/tasks/labels.h"
+#include "vision/tasks/picture_task.h"
 #include "run/opening/foreign_model.h"
 #include "run/opening/open_model.h"
 #include "run_command/run_options.h"
@@ -90,11 +93,11 @@ Result<Prepared> prepare_inputs(Session& session, const RunOptions& o, std::opti
       p.tensors.push_back(std::move(tensor));
       continue;
     }
-    SPARKLE_TRY(preprocess, choose_preprocess(wanted[i], o));
+    SPARKLE_TRY(preprocess, preprocess_for(wanted[i], o));
     SPARKLE_TRY(picture, i == 0 && first ? Result<Picture>(std::move(*first)) : read_picture(path));
     first.reset();
     p.tensors.push_back({wanted[i].dtype, tensor_shape(picture.width, picture.height, preprocess), nullptr});
-    p.notes.push_back(head + " (" + picture.size_text() + "): " + preprocess_note(preprocess, o));
+    p.notes.push_back(head + " (" + picture.size_text() + "): " + note_of(preprocess, o));
     pictures.push_back({i, std::move(picture), preprocess});
   }
   SPARKLE_TRY(plan, plan_of(session, p.tensors));
@@ -125,7 +128,7 @@ int try_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
   const Dims& shape = inputs[0].shape;
   if (shape.size() != 4 || shape[2] > 0 || shape[3] > 0) return kDone;
   if (auto wrong = no_path(o.inputs[0])) return handled = true, fail(*wrong);
-  auto preprocess = choose_preprocess(inputs[0], o);
+  auto preprocess = preprocess_for(inputs[0], o);
   if (!preprocess.ok()) return handled = true, fail(preprocess.error());
   auto read = read_picture(o.inputs[0]);
   if (!read.ok()) return handled = true, fail(read.error());
@@ -190,13 +193,9 @@ int run(const CommonOptions& asked, RunOptions o) {
   o.metadata = read_metadata(o.model);
   auto labels = read_labels(o.labels);
   if (!labels.ok()) return fail(labels.error());
-  if (labels->empty())
-    for (auto& [index, name] : class_names(o.metadata)) {
-      if (static_cast<int>(labels->size()) <= index) labels->resize(static_cast<size_t>(index) + 1);
-      (*labels)[static_cast<size_t>(index)] = std::move(name);
-    }
+  if (labels->empty()) *labels = labels_of(o.metadata);
   if (names_several_devices(common.device)) {
-    auto together = open_model_together(asked, o.model, Roofs::kept_or_estimated);
+    auto together = open_model_together(asked, o.model, Roofs::kept_or_estimated, o.batch);
     if (!together.ok()) return fail(together.error());
     if (!is_stream(o, *together->sessions[0]))
       return fail({Reason::bad_usage, "--device " + common.device +
@@ -213,7 +212,7 @@ int run(const CommonOptions& asked, RunOptions o) {
   if (!model.ok()) return fail(model.error());
   auto options = session_options(common, *device);
   if (!options.ok()) return fail(options.error());
-  auto opened = open_session(std::move(*model), device->backend, *options);
+  auto opened = open_session(std::move(*model), device->backend, *options, o.batch);
   if (!opened.ok()) return fail(opened.error());
   Session& session = **opened;
   for (const SessionInput& output : session.outputs()) o.outputs.push_back({output.name, output.dtype, output.shape});
@@ -243,7 +242,7 @@ int run(const CommonOptions& asked, RunOptions o) {
   const Plan* plan = inputs->plan.get();
   if (plan) {
     if (!o.labels.empty() && (!inputs->task || inputs->task->task == Task::classify))
-      if (auto fitting = check_labels(*plan, *labels); !fitting.ok()) return fail(fitting.error());
+      if (auto fitting = check_labels(output_forms(session, plan), *labels); !fitting.ok()) return fail(fitting.error());
     if (auto fast = check_fallback(*plan, common); !fast.ok()) return fail(fast.error(), common);
   } else if (!common.require.empty()) {
     return fail({Reason::bad_usage,
@@ -315,6 +314,7 @@ void add_run(CLI::App& app, Chosen& chosen) {
   auto common = std::make_shared<CommonOptions>();
   auto o = std::make_shared<RunOptions>();
   o->command = command;
+  o->words.dashes = "--";
   add_common(*command, *common);
   command->add_option("model", o->model, "ONNX file, or a file of 'sparkle compile'")->required();
   command->add_option("inputs", o->inputs,
@@ -344,7 +344,7 @@ void add_run(CLI::App& app, Chosen& chosen) {
                       "many items: also writes when each was uploaded, computed and downloaded, and on which device, to this "
                       "file, for Perfetto or chrome://tracing");
   command->add_option(
-      "--preset", o->preset,
+      "--preset", o->words.preset,
       "pictures: imagenet (shorter side 256, crop 224, mean and deviation), unit (0..1), raw (0..255), mobilenet "
       "(x/127.5-1), ultraface (stretched, (x-127)/128), yolox (BGR, letterbox, 0..255), yolo (letterbox in the middle, "
       "0..1), deeplab (stretched, x/127.5-1; without it guessed, and said)");
@@ -356,15 +356,15 @@ void add_run(CLI::App& app, Chosen& chosen) {
       ->check(CLI::Range(0.0, 1.0));
   command->add_option("--iou", o->iou, "detect: the most that two boxes of a class share of their union")
       ->check(CLI::Range(0.0, 1.0));
-  command->add_option("--size", o->size, "WxH, or the shorter side before cropping");
-  command->add_option("--crop", o->crop, "WxH or one number, cut from the centre");
-  command->add_option("--fit", o->fit, "crop, stretch, letterbox or none")
+  command->add_option("--size", o->words.size, "WxH, or the shorter side before cropping");
+  command->add_option("--crop", o->words.crop, "WxH or one number, cut from the centre");
+  command->add_option("--fit", o->words.fit, "crop, stretch, letterbox or none")
       ->check(CLI::IsMember({"crop", "stretch", "letterbox", "none"}));
-  command->add_option("--color", o->color, "rgb, bgr, grey or y")->check(CLI::IsMember({"rgb", "bgr", "grey", "y"}));
-  command->add_option("--scale", o->scale, "pixels (0..255) are multiplied by this: 1/255");
-  command->add_option("--mean", o->mean, "subtracted after scaling: one number or three");
-  command->add_option("--std", o->std, "divided by afterwards: one number or three");
-  command->add_option("--pad-value", o->pad_value, "letterbox: pixel value of the rest")->check(finite_number());
+  command->add_option("--color", o->words.color, "rgb, bgr, grey or y")->check(CLI::IsMember({"rgb", "bgr", "grey", "y"}));
+  command->add_option("--scale", o->words.scale, "pixels (0..255) are multiplied by this: 1/255");
+  command->add_option("--mean", o->words.mean, "subtracted after scaling: one number or three");
+  command->add_option("--std", o->words.std, "divided by afterwards: one number or three");
+  command->add_option("--pad-value", o->words.pad_value, "letterbox: pixel value of the rest")->check(finite_number());
   command->add_option("--tile", o->tile, "enlarging networks: input pixels per tile side; 0: whole")
       ->check(CLI::Range(0, 65536));
   command->add_option("--overlap", o->overlap, "enlarging networks: input pixels shared at tile borders")

@@ -11,7 +11,7 @@
 #include "command.h"
 #include "vision/pictures/image.h"
 #include "vision/pictures/preprocess.h"
-#include "vision/tasks/task.h"
+#include "vision/tasks/choose_preprocess.h"
 
 namespace sparkle::cli {
 
@@ -28,8 +28,7 @@ struct RunOptions {
   std::string split = "auto";  // of several devices: auto or always
   std::string trace;           // where the stream's is written
   // pictures; empty: from the preset, the preset from the model
-  std::string preset, fit, color, size, crop, scale, mean, std;
-  std::optional<float> pad_value;
+  PreprocessWords words;
   int tile = 512, overlap = 8;
   bool shrink_first = false;
   // answers
@@ -46,17 +45,16 @@ Result<HostTensor> read_tensor_file(const std::string& path);
 // All inputs of a model from one .npz file, by their names. Errors: bad_input for one that is missing.
 Result<std::vector<HostTensor>> read_inputs_together(const std::string& path, const std::vector<SessionInput>& inputs);
 
-// Preprocessing for an input of the model: what it declares, then the options.
-// "imagenet, RGB, ...", with the words that it is a guess where it is one.
-std::string preprocess_note(const Preprocess& preprocess, const RunOptions& options);
-Result<Preprocess> choose_preprocess(const SessionInput& input, const RunOptions& options);
+// choose_preprocess() and preprocess_note() of what the command was told.
+inline Result<Preprocess> preprocess_for(const SessionInput& input, const RunOptions& o) {
+  return choose_preprocess(input, o.outputs, o.metadata, o.words);
+}
+inline std::string note_of(const Preprocess& preprocess, const RunOptions& o) {
+  return preprocess_note(preprocess, o.metadata, o.words);
+}
 
 // Where the whole output is one row of classes: how many, else 0.
 int64_t class_count(const HostTensor& output);
-// Refuses labels that no output has a use for or that are too few for the smallest row of classes.
-Status check_labels(const Plan& plan, const std::vector<std::string>& labels);
-// One name per line; "n01440764 tench, ..." loses its number.
-Result<std::vector<std::string>> read_labels(const std::string& path);
 
 // Prints one output (classes with the largest values, or figures) unless `quiet`, and gives it as JSON. Floats come as f32;
 // `stored` is the type that they have in the model.

@@ -4,10 +4,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <numeric>
-#include <sstream>
 
 #include "base/printable.h"
-#include "base/files/read_file.h"
 #include "onnx/npy.h"
 #include "run_command/run_options.h"
 
@@ -77,38 +75,6 @@ int64_t class_count(const HostTensor& output) {
   if (output.dtype != DType::f32 || output.elements() < 2 || !range_of(output).finite) return 0;
   const int64_t widest = *std::max_element(output.shape.begin(), output.shape.end());
   return widest == output.elements() ? widest : 0;
-}
-
-Status check_labels(const Plan& plan, const std::vector<std::string>& labels) {
-  if (labels.empty()) return ok();
-  const PlanTensor* smallest = nullptr;
-  for (const int output : plan.outputs) {
-    const PlanTensor& t = plan.tensors[static_cast<size_t>(output)];
-    const int64_t count = t.desc.elements();
-    const bool row =
-        is_float(t.desc.dtype) && count >= 2 && *std::max_element(t.desc.shape.begin(), t.desc.shape.end()) == count;
-    if (row && (!smallest || count < smallest->desc.elements())) smallest = &t;
-  }
-  if (!smallest) return Error{Reason::bad_usage, "--labels is for classifiers; no output of this model is a row of classes."};
-  const auto classes = static_cast<size_t>(smallest->desc.elements());
-  if (labels.size() >= classes) return ok();
-  return Error{Reason::bad_usage, "The labels are " + std::to_string(labels.size()) + " lines, but output '" + smallest->name +
-                                      "' has " + std::to_string(classes) + " classes; give one line for each."};
-}
-
-Result<std::vector<std::string>> read_labels(const std::string& path) {
-  std::vector<std::string> labels;
-  if (path.empty()) return labels;
-  SPARKLE_TRY(text, read_file(path, {"list of labels", int64_t{64} << 20, true}));
-  std::istringstream file(text);
-  for (std::string line; std::getline(file, line) && labels.size() < 1'000'000;) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    const bool numbered = line.size() > 10 && line[0] == 'n' && line[9] == ' ' &&
-                          std::all_of(line.begin() + 1, line.begin() + 9, [](char c) { return c >= '0' && c <= '9'; });
-    labels.push_back(numbered ? line.substr(10) : line);
-  }
-  if (labels.empty()) return Error{Reason::file_unreadable, "The labels '" + path + "' are empty; give one name per line."};
-  return labels;
 }
 
 nlohmann::json show_output(const std::string& name, const HostTensor& output, DType stored,

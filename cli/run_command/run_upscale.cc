@@ -13,6 +13,7 @@
 #include "vision/pictures/comparison_picture.h"
 #include "vision/pictures/resample.h"
 #include "vision/pictures/tiled.h"
+#include "vision/tasks/answer.h"
 #include "run_command/run_options.h"
 
 namespace sparkle::cli {
@@ -31,15 +32,6 @@ double fma_peak(Backend& backend) {
 // What was executed as a share of that. There cannot be more than all of it: then neighbours slowed the probes down.
 std::string of_peak(double share) {
   return share > 1.05 ? "more than the FMA peak of a disturbed machine" : format("%.0f %% of the FMA peak", 100 * share);
-}
-
-// Undoes the preprocessing: the network's values as pixels. Only for values that the preset maps to 0..1 or 0..255.
-Image result_image(const HostTensor& output, const Preprocess& p) {
-  Image image = to_image(output, p.scale != 0 ? 1 / p.scale : 1);
-  for (float& v : image.pixels) v = std::clamp(v, 0.f, 255.f);
-  if (p.color == Color::bgr)
-    for (size_t i = 0; i + 2 < image.pixels.size(); i += 3) std::swap(image.pixels[i], image.pixels[i + 2]);
-  return image;
 }
 
 int64_t picture_bytes(const Dims& shape, int factor) {
@@ -102,7 +94,7 @@ int enlarge(const CommonOptions& common, const RunOptions& o, OpenDevice& device
   const std::string note = "'" + printable(session.inputs()[0].name) + "' from " +
                            printable(std::filesystem::path(o.inputs[0]).filename().string()) + " (" +
                            (shrunk_from ? shrunk_from->size_text() + " shrunk to " : "") + image.size_text() +
-                           "): " + preprocess_note(preprocess, o);
+                           "): " + note_of(preprocess, o);
   const int64_t peak = peak_of(session, *plan, shape);
   if (!common.json) {
     std::printf("device   %s\n", device.note.empty() ? common.device.c_str() : device.note.c_str());
@@ -136,7 +128,7 @@ int enlarge(const CommonOptions& common, const RunOptions& o, OpenDevice& device
   const double rate = middle > 0 ? nominal * plan->tiles() / middle : 0;
   const double share = middle > 0 ? executed * plan->tiles() / middle : 0;
   const double roof = std::max(peak_before, fma_peak(*session.backend()));
-  const Image enlarged = result_image(last.output, preprocess);
+  const Image enlarged = undone(last.output, preprocess);
   std::string captions[2] = {"bicubic " + enlarged.size_text(),
                              "network " + std::to_string(width) + "x" + std::to_string(height) + " to " + enlarged.size_text()};
   captions[1] += format(", %.3f s, %.1f GFLOP/s", middle, rate * 1e-9);

@@ -5,7 +5,7 @@
 
 #include "base/files/new_file.h"
 #include "base/printable.h"
-#include "vision/tasks/answer.h"
+#include "vision/tasks/picture_task.h"
 
 namespace sparkle::cli {
 
@@ -16,14 +16,15 @@ Result<std::optional<TaskGuess>> choose_task(const Session& session, const Plan*
     return std::optional(TaskGuess{task, "as asked for"});
   }
   if (!plan) return std::optional<TaskGuess>();  // a model in parts: its outputs' shapes are the data's
-  std::vector<OutputForm> forms;
-  for (size_t i = 0; i < plan->outputs.size(); ++i) {
-    const TensorDesc& desc = plan->tensors[static_cast<size_t>(plan->outputs[i])].desc;
-    forms.push_back({session.outputs()[i].name, desc.dtype, desc.shape});
-  }
-  auto guess = guess_task(forms, preprocess.width, preprocess.height);
+  auto guess = guess_task(output_forms(session, plan), preprocess.width, preprocess.height);
   if (guess && guess->task == Task::classify) return std::optional<TaskGuess>();
   return guess;
+}
+
+AnswerOptions answer_options(const RunOptions& o) {
+  AnswerOptions options;
+  options.top = o.top, options.detect.threshold = o.threshold, options.detect.overlap = o.iou;
+  return options;
 }
 
 Result<nlohmann::json> show_answer(const Session& session, const std::vector<HostTensor>& outputs, const TaskGuess& task,
@@ -31,9 +32,7 @@ Result<nlohmann::json> show_answer(const Session& session, const std::vector<Hos
                                    const RunOptions& o, bool quiet, std::vector<std::string>& written) {
   std::vector<std::string> names;
   for (const SessionInput& output : session.outputs()) names.push_back(output.name);
-  AnswerOptions options;
-  options.top = o.top, options.detect.threshold = o.threshold, options.detect.overlap = o.iou;
-  SPARKLE_TRY(answer, make_answer(task.task, names, outputs, preprocess, picture, options));
+  SPARKLE_TRY(answer, make_answer(task.task, names, outputs, preprocess, rows_of(picture), answer_options(o)));
   nlohmann::json json = to_json(answer, labels);
   json["task_why"] = task.why;
   if (!quiet) {

@@ -8,7 +8,7 @@
 
 #include "run/session.h"
 #include "run_command/run_options.h"
-#include "vision/tasks/task.h"
+#include "vision/tasks/answer.h"
 
 namespace sparkle::cli {
 
@@ -16,6 +16,9 @@ namespace sparkle::cli {
 // outputs show themselves, or where nothing fits. Errors: bad_usage.
 Result<std::optional<TaskGuess>> choose_task(const Session& session, const Plan* plan, const Preprocess& preprocess,
                                              const RunOptions& options);
+
+// How boxes and classes are chosen, of what the command was told.
+AnswerOptions answer_options(const RunOptions& options);
 
 // Prints the answer unless `quiet`, and gives it as JSON. With --output it is written too: STEM_TASK.png, of masks
 // STEM_mask.png, of all STEM_TASK.json; the paths are added to `written`. Errors: bad_input, file_unwritable.

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <exception>
+#include <map>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -29,6 +30,7 @@ struct sparkle_session {
   sparkle::FileStamp onnx;  // that it was opened of; no path where it came from memory or was compiled
   bool compiled = false;
   double accuracy = 0;
+  std::map<std::string, std::string> metadata;  // of a model in memory; a file's is read where it is asked for
 };
 struct sparkle_value {
   sparkle::HostTensor tensor;

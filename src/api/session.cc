@@ -7,6 +7,7 @@
 
 #include "base/files/new_file.h"
 #include "api/handles.h"
+#include "onnx/metadata.h"
 #include "plan/explain.h"
 #include "prepare/compile_model.h"
 #include "report/report_text.h"
@@ -74,7 +75,7 @@ Status open_model(sparkle_device* device, Result<ModelFile> model, const sparkle
   const bool compiled = model->compiled != nullptr;
   sparkle::FileStamp onnx = model->onnx;
   SPARKLE_TRY(opened, open_session(std::move(*model), device->backend, options));
-  *session = new sparkle_session{std::move(opened), std::move(onnx), compiled, options.accuracy};
+  *session = new sparkle_session{std::move(opened), std::move(onnx), compiled, options.accuracy, {}};
   return ok();
 }
 
@@ -213,8 +214,10 @@ sparkle_status sparkle_session_open_memory(sparkle_device* device, const void* m
   return guarded([&]() -> Status {
     if (!device || !model || !session)
       return Error{Reason::bad_usage, "sparkle_session_open_memory needs a device, a model and a place."};
-    return api::open_model(device, read_model_bytes({static_cast<const std::byte*>(model), bytes}, "model in memory"), options,
-                           session);
+    const std::span file(static_cast<const std::byte*>(model), bytes);
+    SPARKLE_CHECK(api::open_model(device, read_model_bytes(file, "model in memory"), options, session));
+    (*session)->metadata = read_metadata_bytes(file);
+    return ok();
   });
 }
 

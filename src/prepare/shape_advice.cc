@@ -31,6 +31,15 @@ std::string declared_shape(const SessionInput& input) {
   return text.empty() ? "scalar" : text;
 }
 
+std::string listed_inputs(const std::vector<SessionInput>& inputs) {
+  std::string text;
+  for (const SessionInput& in : inputs) {
+    text += (text.empty() ? "'" : ", '") + in.name + "' (" + std::string(name_of(in.dtype)) +
+            (in.rank_known ? " " + declared_shape(in) : "") + ")";
+  }
+  return text.empty() ? "no inputs" : text;
+}
+
 std::string shape_advice(const SessionInput& want, const Dims& have) {
   if (have.size() < 1) return "";
   Dims batch = have;

@@ -88,6 +88,7 @@ def tarball(bare):
     bare.run(f"apt-get install -y --no-install-recommends {PICTURE_LIBRARIES}")
     use_command(bare, "/opt/sparkle/bin/sparkle")
     for place in ("lib/cmake/sparkle/sparkle-config.cmake", "lib/pkgconfig/sparkle.pc", "include/sparkle/sparkle.hpp",
+                  "include/sparkle/vision.h", "include/sparkle/vision.hpp",
                   "share/man/man1/sparkle.1", "share/bash-completion/completions/sparkle", "share/zsh/site-functions/_sparkle",
                   "share/fish/vendor_completions.d/sparkle.fish", "share/doc/sparkle/copyright",
                   "share/doc/sparkle/reference/index.html", "share/doc/sparkle/reference/c/index.html"):

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "command/command.h"
+#include "graph/test_graphs.h"
 #include "networks/zoo.h"
 
 namespace sparkle::testing {
@@ -113,12 +114,62 @@ TEST_F(CommandStream, BatchesGiveTheSameAnswers) {
   // Classes are the same; probabilities may end in another digit.
   for (std::string a, b; std::getline(four, a) && std::getline(one, b);)
     EXPECT_EQ(a.substr(0, a.rfind(',') + 6), b.substr(0, b.rfind(',') + 6));
-  EXPECT_SAYS(refusal(run_text("pictures --batch 3 --output x.csv")), "--batch 3 does not fit the model");
+  EXPECT_SAYS(refusal("run four.onnx pictures --preset unit --batch 3 --output x.csv"), "--batch 3 does not fit the model");
   // 22 of them: the last batch is not full.
   fs::remove(folder_ / name_of(0)), fs::remove(folder_ / name_of(1));
   const Said said = sparkle("run four.onnx pictures --preset unit --batch 4 --output rest.jsonl");
   EXPECT_EQ(said.status, 0) << said.err;
   EXPECT_EQ(lines_of("rest.jsonl").size(), 22u);
+}
+
+// The model is made for one item; where its operators keep items apart it takes more.
+TEST_F(CommandStream, AModelForOneItemIsGivenMore) {
+  ASSERT_EQ(sparkle(run_text("pictures --top 1 --output one.csv")).status, 0);
+  for (const char* device : {"cpu", "cpu,cpu"}) {
+    fs::remove(folder_ / "five.csv");
+    const Said said = sparkle(run_text("pictures --top 1 --batch 5 --output five.csv --device " + std::string(device)));
+    ASSERT_EQ(said.status, 0) << said.err;
+    std::istringstream five(text_of("five.csv")), one(text_of("one.csv"));
+    int lines = 0;
+    for (std::string a, b; std::getline(five, a) && std::getline(one, b); ++lines)
+      EXPECT_EQ(a.substr(0, a.rfind(',') + 6), b.substr(0, b.rfind(',') + 6));
+    EXPECT_EQ(lines, kPictures + 1);
+  }
+  GraphBuilder b;
+  save(b.done(b.op("Transpose", TransposeOp{{1, 0, 2, 3}}, {b.input({1, 3, 16, 16})})), "mixed.onnx");
+  EXPECT_SAYS(refusal("run mixed.onnx pictures --preset unit --batch 5 --output x.jsonl"),
+              "is made for one item a run and cannot take 5 of them: node 'n0' (Transpose) moves the axis of the items");
+}
+
+// Each item has its answer, guessed or asked for, alone and in batches; what is no picture has none.
+TEST_F(CommandStream, ItemsHaveAnswersOfTheirOwn) {
+  const auto save_network = [&](int64_t rows, const std::string& name) {
+    GraphBuilder b;
+    const TensorId weights = b.floats({2, 3, 1, 1}, {1, 0, 0, 0, 0.5f, 0.6f});
+    save(b.done(b.op("Conv", ConvOp{}, {b.input({rows, 3, 16, 16}), weights})), name);
+  };
+  save_network(1, "seg.onnx"), save_network(4, "four.onnx");
+  for (const char* words : {"seg.onnx", "seg.onnx --batch 5", "four.onnx --batch 4", "four.onnx --batch 4 --task segment"}) {
+    fs::remove(folder_ / "s.jsonl");
+    const Said said = sparkle("run " + std::string(words) + " pictures --preset unit --output s.jsonl");
+    ASSERT_EQ(said.status, 0) << said.err;
+    EXPECT_SAYS(said.out,
+                std::string(words).ends_with("t") ? "task     segment, as asked for" : "task     segment, guessed from");
+    const auto lines = lines_of("s.jsonl");
+    ASSERT_EQ(lines.size(), static_cast<size_t>(kPictures));
+    for (int i = 0; i < kPictures; i += 7) {
+      const auto alone =
+          nlohmann::json::parse(sparkle("run seg.onnx " + name_of(i) + " --preset unit --json").out, nullptr, false);
+      EXPECT_EQ(lines[static_cast<size_t>(i)]["answer"]["classes"], alone["answer"]["classes"]) << i << words;
+      EXPECT_EQ(lines[static_cast<size_t>(i)]["answer"]["width"], 16);
+    }
+  }
+  const Said embedded = sparkle("run seg.onnx " + name_of(0) + " " + name_of(1) + " --preset unit --task embed");
+  EXPECT_EQ(embedded.status, 0) << embedded.err;
+  EXPECT_SAYS(embedded.out, "\"embedding\":[");
+  EXPECT_SAYS(refusal("run seg.onnx pictures --preset unit --task segment --output s.csv"), "CSV holds classes");
+  ASSERT_EQ(sparkle("run seg.onnx " + name_of(0) + " --preset unit --task upscale --output x.jsonl").status, 1);  // it does not
+  EXPECT_SAYS(text_of("x.jsonl"), "The task upscale does not fit");
 }
 
 TEST_F(CommandStream, FramesComeThroughAPipe) {

@@ -109,7 +109,7 @@ std::string Answers::csv_line(int64_t item, const nlohmann::json* outputs, const
   return line;
 }
 
-Status Answers::put(int64_t item, const nlohmann::json& outputs) {
+Status Answers::put(int64_t item, const nlohmann::json& outputs, const nlohmann::json& answer) {
   if (csv_) {
     bool classes = false;
     for (const auto& output : outputs) classes = classes || output.contains("top");
@@ -118,7 +118,9 @@ Status Answers::put(int64_t item, const nlohmann::json& outputs) {
                    "No output of this model is a row of classes, which is what CSV holds; write --output FILE.jsonl."};
     return write(item, csv_line(item, &outputs, ""));
   }
-  return write(item, dumped({{"item", name_of_item(item)}, {"model", model_}, {"outputs", outputs}}));
+  nlohmann::json line{{"item", name_of_item(item)}, {"model", model_}, {"outputs", outputs}};
+  if (!answer.is_null()) line["answer"] = answer;
+  return write(item, dumped(line));
 }
 
 Status Answers::put_error(int64_t item, const std::string& sentence) {

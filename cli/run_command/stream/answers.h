@@ -25,9 +25,9 @@ class Answers {
   int64_t done() const { return begin_; }
   static bool is_name(const std::string& path) { return path.ends_with(".jsonl") || path.ends_with(".csv"); }
 
-  // An item's outputs as show_output() gives them, or what was wrong with it; from any thread, in any order. Errors:
-  // file_unwritable, once and for all.
-  Status put(int64_t item, const nlohmann::json& outputs);
+  // An item's outputs as show_output() gives them and what was answered from them (null: nothing), or what was wrong with it;
+  // from any thread, in any order. Errors: file_unwritable, once and for all.
+  Status put(int64_t item, const nlohmann::json& outputs, const nlohmann::json& answer);
   Status put_error(int64_t item, const std::string& sentence);
 
  private:

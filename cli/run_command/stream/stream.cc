@@ -10,14 +10,16 @@
 #include "base/system/cpu_count.h"
 #include "report/float_type.h"
 #include "vision/pictures/picture.h"
+#include "vision/tasks/picture_task.h"
 #include "run/pipeline/ordered_work.h"
 #include "report/report_text.h"
 #include "run/pipeline/shared_pipeline.h"
-#include "run_command/model_inputs.h"
+#include "prepare/shape_advice.h"
 #include "run_command/progress.h"
 #include "run_command/stream/answers.h"
 #include "run_command/stream/frames.h"
 #include "run_command/stream/gather.h"
+#include "run_command/stream/item_task.h"
 #include "run_command/stream/items.h"
 
 namespace sparkle::cli {
@@ -27,7 +29,11 @@ constexpr int kMostReaders = 4;
 constexpr int64_t kReadAhead = 8;  // items a reader
 
 // An item read and turned into the model's input; nothing: there are no more.
-using Read = std::optional<Result<HostTensor>>;
+struct Item {
+  HostTensor tensor;
+  Picture picture;  // what its answer needs of it; of a tensor nothing
+};
+using Read = std::optional<Result<Item>>;
 
 struct Counts {
   std::atomic<int64_t> answered{0}, unreadable{0}, failed{0}, dropped{0};
@@ -45,6 +51,12 @@ class Stream {
     const SessionInput& input = session_->inputs()[0];
     SPARKLE_TRY(rows, batch_of(input, batch));
     rows_ = rows, fixed_ = input.shape.size() > 0 && input.shape[0] > 1;
+    return ok();
+  }
+  // Of pictures alone.
+  Status choose_task(const Preprocess& preprocess) {
+    SPARKLE_TRY(chosen, ItemTask::of_stream(options_, *session_, preprocess, rows_));
+    task = std::move(chosen);
     return ok();
   }
 
@@ -68,6 +80,7 @@ class Stream {
   }
 
   Counts counts;
+  ItemTask task;
   std::vector<DeviceShare> shares;  // of several devices
   std::string why;                  // these work
   std::shared_ptr<PipelineTrace> trace;
@@ -90,10 +103,10 @@ class Stream {
         progress.step();
         continue;
       }
-      HostTensor tensor = std::move(**item);
+      HostTensor tensor = std::move((*item)->tensor);
       if (!gathered_.empty() && !(gathered_[0].shape == tensor.shape && gathered_[0].dtype == tensor.dtype))
         hand_over(pipeline, answers, progress);
-      gathered_.push_back(std::move(tensor)), of_.push_back(i);
+      gathered_.push_back(std::move(tensor)), of_.push_back({i, std::move((*item)->picture)});
       if (static_cast<int64_t>(gathered_.size()) == rows_) hand_over(pipeline, answers, progress);
     }
     if (!gathered_.empty()) hand_over(pipeline, answers, progress);
@@ -115,23 +128,25 @@ class Stream {
     // The model's own batch is filled; an open one is as long as there are items.
     const int64_t rows = fixed_ ? rows_ : static_cast<int64_t>(gathered_.size());
     auto batch = put_together(gathered_, rows);
-    const std::vector<int64_t> of = std::move(of_);
+    const auto of = std::make_shared<const std::vector<Place>>(std::move(of_));
     gathered_.clear(), of_.clear();
     const auto done = [this, of, rows, &answers, &progress](Pipeline::Outputs outputs) {
-      for (size_t r = 0; r < of.size(); ++r) {
-        auto json = outputs.ok() ? answer(*outputs, static_cast<int64_t>(r), rows) : Result<nlohmann::json>(outputs.error());
-        if (json.ok()) {
+      for (size_t r = 0; r < of->size(); ++r) {
+        const Place& place = (*of)[r];
+        auto said =
+            outputs.ok() ? answer(*outputs, static_cast<int64_t>(r), rows, place.picture) : Result<Said>(outputs.error());
+        if (said.ok()) {
           ++counts.answered;
-          stop_with(answers.put(of[r], *json));
+          stop_with(answers.put(place.item, said->outputs, said->answer));
         } else {
           ++counts.failed;
-          stop_with(answers.put_error(of[r], json.error().message));
+          stop_with(answers.put_error(place.item, said.error().message));
           // What no other item would survive ends the stream.
-          if (json.error().reason == Reason::device_lost) stop_with(json.error());
+          if (said.error().reason == Reason::device_lost) stop_with(said.error());
         }
       }
       const std::lock_guard lock(mutex_);
-      progress.step(static_cast<int64_t>(of.size()));
+      progress.step(static_cast<int64_t>(of->size()));
     };
     if (!batch.ok()) return done(batch.error());
     std::vector<HostTensor> inputs{std::move(*batch)};
@@ -142,21 +157,28 @@ class Stream {
     auto taken = pipeline.try_submit(inputs, done);
     if (!taken.ok()) return stop_with(taken.error());
     if (*taken) return;
-    for (const int64_t item : of) {
+    for (const Place& place : *of) {
       ++counts.dropped;
-      stop_with(answers.put_error(item, "dropped: the device was busy"));
+      stop_with(answers.put_error(place.item, "dropped: the device was busy"));
     }
   }
 
-  Result<nlohmann::json> answer(const std::vector<HostTensor>& outputs, int64_t row, int64_t rows) const {
-    nlohmann::json json = nlohmann::json::array();
+  struct Said {
+    nlohmann::json outputs, answer;
+  };
+  Result<Said> answer(const std::vector<HostTensor>& outputs, int64_t row, int64_t rows, const Picture& picture) const {
+    Said said{nlohmann::json::array(), {}};
+    std::vector<HostTensor> own;
     for (size_t i = 0; i < outputs.size(); ++i) {
       const std::string& name = session_->outputs()[i].name;
-      SPARKLE_TRY(own, row_of(outputs[i], name, row, rows));
-      SPARKLE_TRY(figures, in_float_type(own, DType::f32));
-      json.push_back(show_output(name, figures, own.dtype, labels_, options_.top, true));
+      SPARKLE_TRY(part, row_of(outputs[i], name, row, rows));
+      SPARKLE_TRY(figures, in_float_type(part, DType::f32));
+      said.outputs.push_back(show_output(name, figures, part.dtype, labels_, options_.top, true));
+      own.push_back(std::move(part));
     }
-    return json;
+    SPARKLE_TRY(answered, task.answer(own, picture, labels_));
+    said.answer = std::move(answered);
+    return said;
   }
 
   const CommonOptions& common_;
@@ -166,22 +188,30 @@ class Stream {
   const std::vector<std::string>& labels_;
   int64_t rows_ = 1;
   bool fixed_ = false;
+  struct Place {
+    int64_t item;
+    Picture picture;
+  };
   std::vector<HostTensor> gathered_;
-  std::vector<int64_t> of_;
+  std::vector<Place> of_;
   std::mutex mutex_;
   Status stopped_ = ok();
 };
 
-// How an item of one picture becomes the input of one row.
+// How an item of one picture becomes the input of one row, guessed from what the outputs are for one.
 Result<Preprocess> preprocess_of(const Session& session, const RunOptions& o) {
   SessionInput input = session.inputs()[0];
-  if (input.shape.size() > 0) input.shape[0] = 1;
-  return choose_preprocess(input, o);
+  const int64_t rows = input.shape.size() > 0 ? std::exchange(input.shape[0], 1) : 1;
+  std::vector<OutputForm> outputs = output_forms(session, nullptr);
+  for (OutputForm& output : outputs)
+    if (!output.shape.empty() && output.shape[0] == rows) output.shape[0] = 1;
+  return choose_preprocess(input, outputs, o.metadata, o.words);
 }
 
-Result<HostTensor> tensor_of(const Picture& picture, const Preprocess& preprocess, DType type) {
+Result<Item> item_of(Picture picture, const Preprocess& preprocess, DType type, const ItemTask& task) {
   SPARKLE_TRY(tensor, to_tensor(picture.rows(), preprocess));
-  return in_float_type(tensor, type);
+  SPARKLE_TRY(typed, in_float_type(tensor, type));
+  return Item{std::move(typed), task.needed(std::move(picture))};
 }
 
 nlohmann::json shares_json(const std::vector<DeviceShare>& shares) {
@@ -261,10 +291,8 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
     return fail({Reason::bad_usage, "Many items are for models with one input; this one has " +
                                         std::to_string(session->inputs().size()) +
                                         ", so give one file for each: " + listed_inputs(session->inputs()) + "."});
-  if (auto applies = refuse_options(
-          *o.command,
-          {"--repeat", "--shape", "--tile", "--overlap", "--reference", "--shrink-first", "--task", "--threshold", "--iou"},
-          "is for one run, and many items are given");
+  if (auto applies = refuse_options(*o.command, {"--repeat", "--shape", "--tile", "--overlap", "--reference", "--shrink-first"},
+                                    "is for one run, and many items are given");
       !applies.ok())
     return fail(applies.error());
   if (o.live && o.frames.empty())
@@ -297,7 +325,10 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
     auto chosen = preprocess_of(*session, o);
     if (!chosen.ok()) return fail(chosen.error());
     preprocess = *chosen;
+    if (auto task = stream.choose_task(preprocess); !task.ok()) return fail(task.error());
   }
+  if (o.output.ends_with(".csv") && !o.task.empty() && o.task != "classify")
+    return fail({Reason::bad_usage, "CSV holds classes, and --task " + o.task + " answers others; write --output FILE.jsonl."});
   auto answers = Answers::open(o.output, o.model, items, o.top);
   if (!answers.ok()) return fail(answers.error());
   const int64_t begin = (*answers)->done();
@@ -307,7 +338,10 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
                                 "' is there already, and frames that are gone cannot be gone on with; give another --output."});
   if (!common.json && !o.output.empty()) {
     std::printf("device   %s\n", devices.note.c_str());
-    if (pictures) std::printf("input    %s\n", preprocess_note(preprocess, o).c_str());
+    if (pictures) std::printf("input    %s\n", note_of(preprocess, o).c_str());
+    if (stream.task.task())
+      std::printf("task     %s, %s%s\n", name_of(stream.task.task()->task), printable(stream.task.task()->why).c_str(),
+                  o.task.empty() ? "; --task says otherwise" : "");
     if (begin > 0) std::printf("resumes  %lld items are answered already\n", static_cast<long long>(begin));
     std::fflush(stdout);
   }
@@ -315,12 +349,15 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
     if (frames) {
       auto picture = frames->next(i);
       if (!picture) return {};
-      return picture->ok() ? tensor_of(**picture, preprocess, type) : Result<HostTensor>(picture->error());
+      return picture->ok() ? item_of(std::move(**picture), preprocess, type, stream.task) : Result<Item>(picture->error());
     }
     const std::string& path = items[static_cast<size_t>(i)];
-    if (is_tensor_file(path)) return read_tensor_file(path);
+    if (is_tensor_file(path)) {
+      auto tensor = read_tensor_file(path);
+      return tensor.ok() ? Result<Item>(Item{std::move(*tensor), {}}) : Result<Item>(tensor.error());
+    }
     auto picture = read_picture(path);
-    return picture.ok() ? tensor_of(*picture, preprocess, type) : Result<HostTensor>(picture.error());
+    return picture.ok() ? item_of(std::move(*picture), preprocess, type, stream.task) : Result<Item>(picture.error());
   };
   const int64_t end = frames ? INT64_MAX : static_cast<int64_t>(items.size());
   Progress progress(frames ? "frames" : "items", frames ? 0 : end - begin, !common.json, true);

@@ -1,5 +1,7 @@
 #include "run/opening/open_model.h"
 
+#include "base/log.h"
+#include "graph/batch/rebatch.h"
 #include "onnx/reader.h"
 #include "plan/lower/supported.h"
 #include "run/opening/foreign_model.h"
@@ -11,6 +13,13 @@ namespace {
 FileStamp stamp_of(const std::string& path) {
   std::error_code none;  // reading says what is wrong
   return {path, std::filesystem::file_size(path, none), std::filesystem::last_write_time(path, none)};
+}
+
+// Whether the model has one input, which begins with an axis of 1.
+bool takes_one(const Graph& graph) {
+  if (graph.inputs.size() != 1) return false;
+  const GraphTensor& input = graph.tensor(graph.inputs[0]);
+  return input.rank_known && !input.shape.empty() && input.shape[0] == 1;
 }
 
 }  // namespace
@@ -77,12 +86,23 @@ Result<ModelFile> read_model_bytes(std::span<const std::byte> bytes, const std::
   return model;
 }
 
-Result<std::unique_ptr<Session>> open_session(ModelFile model, std::shared_ptr<Backend> backend, const SessionOptions& asked) {
+Result<std::unique_ptr<Session>> open_session(ModelFile model, std::shared_ptr<Backend> backend, const SessionOptions& asked,
+                                              int64_t rows) {
   SessionOptions options = asked;
   if (!options.open_host) options.open_host = open_host;
   if (model.compiled) return Session::open(std::move(model.compiled), std::move(backend), options);
+  const bool changed = rows > 1 && takes_one(model.graph);
+  if (changed) {
+    SPARKLE_TRY(many, rebatch(model.graph, rows));
+    model.graph = std::move(many);
+    log(LogLevel::info, "The model, made for one item a run, takes " + std::to_string(rows) + ", each by itself.");
+  }
   GraphSource again;
-  if (!model.onnx.path.empty()) again = [file = std::move(model.onnx)] { return read_again(file); };
+  if (!model.onnx.path.empty())
+    again = [file = std::move(model.onnx), rows, changed]() -> Result<Graph> {
+      SPARKLE_TRY(graph, read_again(file));
+      return changed ? rebatch(graph, rows) : std::move(graph);
+    };
   return Session::open(std::move(model.graph), std::move(backend), options, std::move(again));
 }
 

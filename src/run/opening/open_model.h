@@ -42,6 +42,9 @@ Result<Graph> read_again(const FileStamp& file);
 
 // Sessions of an ONNX file read it again where Session::move_to needs it. Errors then: file_unreadable where it has been
 // written since it was read first.
-Result<std::unique_ptr<Session>> open_session(ModelFile model, std::shared_ptr<Backend> backend, const SessionOptions& options);
+// `rows`: the items of a run; a model whose one input begins with an axis of 1 for them is given so many
+// (graph/batch/rebatch.h), others stay as they are. Errors then: bad_usage naming what does not keep items apart.
+Result<std::unique_ptr<Session>> open_session(ModelFile model, std::shared_ptr<Backend> backend, const SessionOptions& options,
+                                              int64_t rows = 1);
 
 }  // namespace sparkle

@@ -33,11 +33,14 @@ Result<Image> read_image(const std::string& path) {
   });
 }
 
+void to_bytes(std::span<const float> samples, uint8_t* to) {
+  std::transform(samples.begin(), samples.end(), to,
+                 [](float v) { return static_cast<uint8_t>(v > 0 ? std::min(255.f, v + 0.5f) : 0.f); });
+}
+
 Status write_png(const std::string& path, const Image& image) {
-  std::vector<unsigned char> samples(image.pixels.size());
-  std::transform(image.pixels.begin(), image.pixels.end(), samples.begin(), [](float v) {
-    return static_cast<unsigned char>(v > 0 ? std::min(255.f, v + 0.5f) : 0.f);  // NaN becomes 0
-  });
+  std::vector<uint8_t> samples(image.pixels.size());
+  to_bytes(image.pixels, samples.data());
   SPARKLE_TRY(known, decoders());
   if (!known->encode_png)
     return Error{Reason::bad_format,

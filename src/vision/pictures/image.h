@@ -37,7 +37,8 @@ inline constexpr int64_t kMaxPixels = 100'000'000;
 Result<Image> read_image(const std::string& path);
 // The same from memory; `file` is what errors call it.
 Result<Image> read_image_bytes(std::span<const std::byte> bytes, const std::string& file, int64_t max_pixels = kMaxPixels);
-// Rounded and clamped to 8 bits.
+// Rounded and clamped to 8 bits; what is no number becomes 0.
+void to_bytes(std::span<const float> samples, uint8_t* to);
 Status write_png(const std::string& path, const Image& image);
 
 Image crop(const Image& image, int x, int y, int width, int height);

@@ -4,6 +4,7 @@
 #include "base/files/read_file.h"
 #include "base/system/out_of_memory.h"
 #include "vision/decoders/decoders.h"
+#include "vision/pictures/picture_size.h"
 #include "vision/pictures/bmp.h"
 #include "vision/pictures/pnm.h"
 
@@ -74,6 +75,31 @@ Result<Picture> read_picture(const std::string& path) {
     SPARKLE_TRY(bytes, read_file(path, {"picture", kMaxFileBytes, true}));
     return decoded(std::as_bytes(std::span(bytes)), path, kMaxPixels);
   });
+}
+
+Result<Picture> picture_from_pixels(const HostTensor& pixels) {
+  const Dims& s = pixels.shape;
+  const bool type = pixels.dtype == DType::u8 || pixels.dtype == DType::u16;
+  if (!type || (s.size() != 2 && s.size() != 3) || (s.size() == 3 && (s[2] < 1 || s[2] > 4)))
+    return Error{Reason::bad_input,
+                 "Pixels are height x width x channels of u8 or u16, with 1 to 4 channels or without that axis; " +
+                     std::string(name_of(pixels.dtype)) + " " + s.to_string() + " was given."};
+  SPARKLE_CHECK(check_picture_size(s[1], s[0], "the array", kMaxPixels));
+  Picture picture;
+  picture.width = static_cast<int>(s[1]), picture.height = static_cast<int>(s[0]);
+  picture.stored = s.size() == 3 ? static_cast<int>(s[2]) : 1;
+  picture.wide = pixels.dtype == DType::u16, picture.white = picture.wide ? 65535.f : 255.f;
+  picture.samples = std::shared_ptr<const void>(pixels.bytes, pixels.bytes.get());
+  return picture;
+}
+
+Picture picture_from_image(const Image& image) {
+  Picture picture;
+  picture.width = image.width, picture.height = image.height, picture.stored = image.channels;
+  const auto samples = std::make_shared<std::vector<uint8_t>>(image.pixels.size());
+  to_bytes(image.pixels, samples->data());
+  picture.samples = std::shared_ptr<const void>(samples, samples->data());
+  return picture;
 }
 
 }  // namespace sparkle

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/tensor.h"
 #include "vision/pictures/image.h"
 
 namespace sparkle {
@@ -28,5 +29,11 @@ struct Picture {
 Result<Picture> read_picture(const std::string& path);
 // The same from memory; `file` is what errors call it.
 Result<Picture> read_picture_bytes(std::span<const std::byte> bytes, const std::string& file, int64_t max_pixels = kMaxPixels);
+
+// Pixels that somebody has already, height x width or height x width x channels of u8 or u16: grey, grey and alpha, RGB, or RGB
+// and alpha. Their memory is shared. Errors: bad_input for other tensors, size_overflow.
+Result<Picture> picture_from_pixels(const HostTensor& pixels);
+// As 8 bits a sample.
+Picture picture_from_image(const Image& image);
 
 }  // namespace sparkle

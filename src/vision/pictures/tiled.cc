@@ -36,8 +36,9 @@ Result<TiledPlan> plan_tiles(Session& session, const Dims& input, const TileOpti
   TiledPlan p;
   if (input.size() != 4 || session.outputs().size() != 1) return p;
   if (options.tile > 0 && (options.overlap < 0 || options.tile <= 2 * options.overlap))
-    return Error{Reason::bad_usage, "--tile " + std::to_string(options.tile) + " must be more than twice --overlap " +
-                                        std::to_string(options.overlap) + "."};
+    return Error{Reason::bad_usage, "A tile of " + std::to_string(options.tile) +
+                                        " pixels must be more than twice the overlap of " + std::to_string(options.overlap) +
+                                        "."};
   const auto side = [&](int64_t size) {
     return static_cast<int>(options.tile > 0 ? std::min<int64_t>(size, options.tile) : size);
   };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 
 #include "base/system/out_of_memory.h"
@@ -18,7 +17,7 @@ std::string label_of(int64_t index, const std::vector<std::string>& labels) {
 }
 
 Error unfit(Task task, const HostTensor& t, const std::string& wants) {
-  return {Reason::bad_input, std::string("--task ") + name_of(task) + " does not fit an output of " + t.shape.to_string() +
+  return {Reason::bad_input, std::string("The task ") + name_of(task) + " does not fit an output of " + t.shape.to_string() +
                                  "; it wants " + wants + "."};
 }
 
@@ -120,27 +119,19 @@ Status depth(const HostTensor& t, const Preprocess& p, int64_t width, int64_t he
   const float* v = flat.data<float>();
   const auto [least, most] = std::minmax_element(v, v + flat.elements());
   answer.least = *least, answer.most = *most;
-  const float range = answer.most > answer.least ? answer.most - answer.least : 1;
   const Under under(at, width, height, plane);
   answer.picture = Image::filled(at.width, at.height, 1, 0);
   for (int y = 0; y < at.height; ++y)
-    for (int x = 0; x < at.width; ++x)
-      *answer.picture.at(x, y) = (v[under.y(y) * plane.width + under.x(x)] - answer.least) / range * 255;
+    for (int x = 0; x < at.width; ++x) *answer.picture.at(x, y) = v[under.y(y) * plane.width + under.x(x)];
   return ok();
 }
 
 // A grey network on a colour picture enlarges its luma; the colours are enlarged by bicubic interpolation.
-Status upscale(const HostTensor& t, const Preprocess& p, const Image& picture, Answer& answer) {
+Status upscale(const HostTensor& t, const Preprocess& p, const Rows& picture, Answer& answer) {
   if (t.dtype != DType::f32 || t.shape.size() != 4 || t.shape[0] != 1 || (t.shape[1] != 1 && t.shape[1] != 3))
     return unfit(Task::upscale, t, "a picture 1x1xHxW or 1x3xHxW");
-  answer.picture = to_image(t, 1);
+  answer.picture = undone(t, p);
   Image& out = answer.picture;
-  for (size_t i = 0; i < out.pixels.size(); ++i) {
-    const size_t c = out.channels == 3 ? i % 3 : 0;
-    out.pixels[i] = std::clamp((out.pixels[i] * p.std[c] + p.mean[c]) / (p.scale != 0 ? p.scale : 1), 0.f, 255.f);
-  }
-  if (out.channels == 3 && p.color == Color::bgr)
-    for (size_t i = 0; i < out.pixels.size(); i += 3) std::swap(out.pixels[i], out.pixels[i + 2]);
   if (out.channels == 3 || picture.channels != 3) return ok();
   Preprocess colors = p;
   colors.color = Color::rgb, colors.scale = 1, colors.mean = {0, 0, 0}, colors.std = {1, 1, 1};
@@ -156,15 +147,8 @@ Status upscale(const HostTensor& t, const Preprocess& p, const Image& picture, A
   return ok();
 }
 
-std::map<uint16_t, double> shares_of(const Mask& mask) {
-  std::map<uint16_t, double> shares;
-  for (const uint16_t c : mask.classes) shares[c] += 1;
-  for (auto& [c, share] : shares) share /= static_cast<double>(mask.classes.size());
-  return shares;
-}
-
 Result<Answer> answered(Task task, const std::vector<std::string>& names, std::vector<HostTensor> outputs, const Preprocess& p,
-                        const Image& picture, const AnswerOptions& o) {
+                        const Rows& picture, const AnswerOptions& o) {
   Answer answer;
   answer.task = task;
   for (HostTensor& t : outputs) {
@@ -173,8 +157,8 @@ Result<Answer> answered(Task task, const std::vector<std::string>& names, std::v
   }
   if (outputs.empty() || outputs[0].elements() == 0)
     return Error{Reason::bad_input,
-                 std::string("The model gives nothing that --task ") + name_of(task) + " could be answered from."};
-  const Dims input = tensor_shape(picture, p);
+                 std::string("The model gives nothing that the task ") + name_of(task) + " could be answered from."};
+  const Dims input = tensor_shape(picture.width, picture.height, p);
   const int64_t height = input[p.channels_last ? 1 : 2], width = input[p.channels_last ? 2 : 3];
   const Placement at = placement_of(p, picture.width, picture.height);
   const HostTensor& first = outputs[0];
@@ -207,8 +191,26 @@ double length_of(const std::vector<float>& v) {
 
 }  // namespace
 
+std::map<uint16_t, double> shares_of(const Mask& mask) {
+  std::map<uint16_t, double> shares;
+  for (const uint16_t c : mask.classes) shares[c] += 1;
+  for (auto& [c, share] : shares) share /= static_cast<double>(mask.classes.size());
+  return shares;
+}
+
+Image undone(const HostTensor& output, const Preprocess& p) {
+  Image image = to_image(output, 1);
+  for (size_t i = 0; i < image.pixels.size(); ++i) {
+    const size_t c = image.channels == 3 ? i % 3 : 0;
+    image.pixels[i] = std::clamp((image.pixels[i] * p.std[c] + p.mean[c]) / (p.scale != 0 ? p.scale : 1), 0.f, 255.f);
+  }
+  if (image.channels == 3 && p.color == Color::bgr)
+    for (size_t i = 0; i + 2 < image.pixels.size(); i += 3) std::swap(image.pixels[i], image.pixels[i + 2]);
+  return image;
+}
+
 Result<Answer> make_answer(Task task, const std::vector<std::string>& names, const std::vector<HostTensor>& outputs,
-                           const Preprocess& preprocess, const Image& picture, const AnswerOptions& options) {
+                           const Preprocess& preprocess, const Rows& picture, const AnswerOptions& options) {
   return guard_memory("The answer", [&] { return answered(task, names, outputs, preprocess, picture, options); });
 }
 

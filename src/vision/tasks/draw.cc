@@ -54,7 +54,13 @@ Image picture_of_mask(const Mask& mask) {
 }
 
 Image draw_answer(const Image& picture, const Answer& a, const std::vector<std::string>& labels) {
-  if (a.task == Task::upscale || a.task == Task::depth) return a.picture;
+  if (a.task == Task::upscale) return a.picture;
+  if (a.task == Task::depth) {
+    Image grey = a.picture;
+    const float range = a.most > a.least ? a.most - a.least : 1;
+    for (float& v : grey.pixels) v = (v - a.least) / range * 255;
+    return grey;
+  }
   Image image = to_rgb(picture);
   if (a.task != Task::detect && a.task != Task::segment) return image;
   const auto name = [&](int label) {

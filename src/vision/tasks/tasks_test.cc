@@ -93,7 +93,7 @@ TEST(Detect, FormsGiveTheSameBox) {
                     HostTensor::of<float>(DType::f32, {1}, {0.81f})}});
   const Image picture = Image::filled(128, 128, 3, 0);
   for (size_t i = 0; i < cases.size(); ++i) {
-    const auto answer = make_answer(Task::detect, cases[i].names, cases[i].outputs, stretched(64, 64), picture, {});
+    const auto answer = make_answer(Task::detect, cases[i].names, cases[i].outputs, stretched(64, 64), rows_of(picture), {});
     ASSERT_TRUE(answer.ok()) << i << ": " << answer.error().message;
     ASSERT_EQ(answer->boxes.size(), 1u) << i;
     const FoundBox& b = answer->boxes[0];
@@ -104,7 +104,7 @@ TEST(Detect, FormsGiveTheSameBox) {
     EXPECT_NEAR(b.x1, 48, 1e-3) << i;
     EXPECT_NEAR(b.y1, 96, 1e-3) << i;
   }
-  EXPECT_FALSE(make_answer(Task::detect, {"y"}, {zeros({1, 5})}, stretched(64, 64), picture, {}).ok());
+  EXPECT_FALSE(make_answer(Task::detect, {"y"}, {zeros({1, 5})}, stretched(64, 64), rows_of(picture), {}).ok());
 }
 
 TEST(Detect, OfBoxesThatOverlapTheBestStays) {
@@ -112,12 +112,13 @@ TEST(Detect, OfBoxesThatOverlapTheBestStays) {
   const std::vector<HostTensor> outputs = {
       HostTensor::of<float>(DType::f32, {4, 4}, {0, 0, 10, 10, 1, 0, 11, 10, 1, 0, 11, 10, NAN, 0, 1, 1}),
       HostTensor::of<int64_t>(DType::i64, {4}, {0, 0, 1, 0}), HostTensor::of<float>(DType::f32, {4}, {0.7f, 0.9f, 0.6f, 1.f})};
-  const auto answer = make_answer(Task::detect, names, outputs, stretched(20, 20), Image::filled(20, 20, 3, 0), {});
+  const Image black = Image::filled(20, 20, 3, 0);
+  const auto answer = make_answer(Task::detect, names, outputs, stretched(20, 20), rows_of(black), {});
   ASSERT_TRUE(answer.ok());
   ASSERT_EQ(answer->boxes.size(), 2u);  // the other class stays beside it, what is no number goes
   EXPECT_FLOAT_EQ(answer->boxes[0].score, 0.9f);
   EXPECT_EQ(answer->boxes[1].label, 1);
-  const Image drawn = draw_answer(Image::filled(20, 20, 3, 0), *answer, {"cat"});
+  const Image drawn = draw_answer(black, *answer, {"cat"});
   EXPECT_EQ(drawn.width, 20);
   EXPECT_GT(drawn.height, 20);  // the legend
 }
@@ -181,7 +182,7 @@ Result<Answer> answer_of(const std::string& name, const char* photograph, Task* 
   *guessed = guess ? guess->task : Task::classify;
   SPARKLE_TRY(tensor, to_tensor(picture, p));
   SPARKLE_TRY(outputs, session->run({tensor}));
-  return make_answer(*guessed, names, outputs, p, picture, {});
+  return make_answer(*guessed, names, outputs, p, rows_of(picture), {});
 }
 
 TEST(SharedModels, AnswerAsTheirMetaSays) {

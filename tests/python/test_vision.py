@@ -1,0 +1,216 @@
+"""sparkle.vision: the answers of `sparkle run --task`, from every kind of picture, as plain objects to be drawn and pickled."""
+import io
+import json
+import logging
+import os
+import pathlib
+import pickle
+import subprocess
+
+import numpy as np
+import pytest
+
+import sparkle
+from sparkle import vision
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COMMAND = pathlib.Path(os.environ.get("SPARKLE_COMMAND", ROOT / "build" / "release" / "sparkle"))
+DATA = ROOT.parent / "shared" / "data"
+MODEL, PICTURE = ROOT / "models" / "upscale2x.onnx", ROOT / "models" / "test_picture.png"
+shared = pytest.mark.skipif(not (DATA / "models").is_dir(), reason="../shared/data is not here")
+command = pytest.mark.skipif(not COMMAND.is_file(), reason="the command is not built here")
+
+
+def model(name):
+    return DATA / "models" / name / f"{name}.onnx"
+
+
+def image(name):
+    return DATA / "images" / name
+
+
+def small(channels=3, height=24, width=32):
+    return np.random.default_rng(3).integers(0, 256, (height, width, channels), dtype=np.uint8)
+
+
+@pytest.fixture(scope="module")
+def upscale():
+    return vision.Task(MODEL, threads=2)
+
+
+def said(*words):
+    words = [COMMAND, "run", *map(str, words), "--json", "--threads", "2"]
+    return json.loads(subprocess.run(words, check=True, capture_output=True, text=True, timeout=300).stdout)
+
+
+@shared
+@command
+@pytest.mark.parametrize("name, photograph, labels, task", [
+    ("yolox-nano", "cat_720p.jpg", "coco_80.txt", "detect"), ("yolox-nano", "coffee.png", "coco_80.txt", "detect"),
+    ("ultraface-rfb-320", "astronaut.png", None, "detect"), ("super-resolution-10", "chelsea.png", None, "upscale"),
+    ("deeplabv3-mobilenetv2-257", "chelsea.png", "voc_21.txt", "segment"),
+    ("squeezenet1.1", "hummingbird.jpg", "imagenet_synset_words.txt", "classify")])
+def test_answers_are_the_commands(name, photograph, labels, task):
+    names = DATA / "labels" / labels if labels else None
+    asked = "classify" if task == "classify" else None  # the command shows one row of classes without calling it a task
+    words = ["--labels", names] if names else []
+    wanted = said(model(name), image(photograph), *words, *(["--task", asked] if asked else []))["answer"]
+    found = vision.Task(model(name), asked, labels=names, threads=2)(image(photograph))
+    assert found.task == task and found.json == wanted
+
+
+@shared
+def test_answers_are_plain_objects(caplog):
+    with caplog.at_level(logging.INFO, "sparkle"):
+        task = vision.Task(str(model("yolox-nano")), labels=str(DATA / "labels" / "coco_80.txt"), threads=2)
+    assert task.task == "detect" and task.why.startswith("guessed from output 'output'")
+    assert "yolox, BGR" in task.preprocessing and "a guess" in task.preprocessing
+    assert "task detect, guessed from" in caplog.text and task.labels[15] == "cat"
+    found = task(image("coffee.png"))
+    assert [b.label for b in found.boxes] == ["cup", "dining table"] or [b.index for b in found.boxes] == [41, 60]
+    box = found.boxes[0]
+    assert 0 <= box.x0 < box.x1 <= 600 and 0 <= box.y0 < box.y1 <= 400 and 0.85 < box.score <= 1
+    drawn = vision.draw(image("coffee.png"), found)
+    assert drawn.dtype == np.uint8 and drawn.shape[0] > 400 and drawn.shape[1:] == (600, 3)
+    again = pickle.loads(pickle.dumps(found))
+    assert again.boxes == found.boxes and again.json == found.json
+    np.testing.assert_array_equal(vision.draw(image("coffee.png"), again), drawn)
+    np.testing.assert_array_equal(vision.draw(image("coffee.png"), list(found.boxes)), drawn)
+    assert vision.draw(image("coffee.png"), found.boxes[:1]).shape[0] < drawn.shape[0]  # a class fewer in the legend
+    with pytest.raises(AttributeError):
+        found.task = "classify"
+
+
+@shared
+def test_masks_are_arrays():
+    task = vision.Task(model("deeplabv3-mobilenetv2-257"), labels=DATA / "labels" / "voc_21.txt", threads=2)
+    found = task(image("chelsea.png"))
+    assert found.mask.shape == (300, 451) and found.mask.dtype == np.uint8
+    assert [c.label for c in found.classes] == ["background", "cat"]
+    assert found.classes[1].share == pytest.approx((found.mask == 8).mean())
+    assert vision.draw(image("chelsea.png"), found).shape[0] > 300
+
+
+@shared
+def test_outputs_of_a_run_of_ones_own():
+    session = sparkle.Session(model("ultraface-rfb-320"), threads=2)
+    task = vision.Task(session)
+    x = task.preprocess(image("astronaut.png"))
+    assert x.shape == (1, 3, 240, 320) and x.dtype == np.float32
+    outputs = session.run(x)
+    wanted = task(image("astronaut.png")).json
+    assert task.answer(image("astronaut.png"), outputs).json == wanted
+    assert task.answer(image("astronaut.png"), outputs.as_dict()).json == wanted
+    with pytest.raises(sparkle.BadInput, match="The model has 2 outputs, 1 was given"):
+        task.answer(image("astronaut.png"), outputs[:1])
+
+
+@shared
+def test_what_is_asked_for_is_done():
+    task = vision.Task(model("squeezenet1.1"), "embed", "unit", size=(224, 224), fit="stretch", threads=2)
+    assert task.why == "as asked for" and "stretched to 224x224" in task.preprocessing and "a guess" not in task.preprocessing
+    with pytest.raises(sparkle.BadInput, match="1x3x48x64 was given"):  # the network has one size
+        vision.Task(model("squeezenet1.1"), size=(64, 48), threads=2)
+    task = vision.Task(model("squeezenet1.1"), "embed", mean=(0.5, 0.4, 0.3), std=0.25, scale=1 / 255, threads=2)
+    assert "minus (0.5, 0.4, 0.3), divided by 0.25" in task.preprocessing
+    found = task(small())
+    assert found.embedding.shape == (1000,) and found.json["embedding"] == pytest.approx(found.embedding.tolist())
+    best = vision.Task(model("squeezenet1.1"), top=3, threads=2)(image("chelsea.png")).classes
+    assert len(best) == 3 and best[0].index == 285 and best[0].label == "" and best[0].probability > best[1].probability
+
+
+def test_every_kind_of_picture(upscale, tmp_path):
+    pixels = small()
+    wanted = upscale(pixels).picture
+    assert wanted.shape == (48, 64, 3) and wanted.dtype == np.uint8
+    path = tmp_path / "small.png"
+    vision.save(path, pixels)
+    np.testing.assert_array_equal(vision.read(path), pixels)
+    for given in (path, str(path), path.read_bytes(), bytearray(path.read_bytes()), pixels[:, :, ::-1][:, :, ::-1],
+                  pixels.astype(np.uint16) * 257, np.dstack([pixels, np.full((24, 32), 255, np.uint8)])):
+        np.testing.assert_array_equal(upscale(given).picture, wanted)
+    several = upscale([path, pixels])
+    assert len(several) == 2 and all(np.array_equal(a.picture, wanted) for a in several)
+    grey = small(1)
+    np.testing.assert_array_equal(upscale(grey[:, :, 0]).picture, upscale(np.repeat(grey, 3, 2)).picture)
+    np.testing.assert_array_equal(vision.draw(pixels, upscale(pixels)), wanted)
+
+
+def test_pictures_of_pil(upscale):
+    pil = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+    pixels = small()
+    photograph = pil.fromarray(pixels)
+    np.testing.assert_array_equal(vision.read(photograph), pixels)
+    np.testing.assert_array_equal(upscale(photograph).picture, upscale(pixels).picture)
+    np.testing.assert_array_equal(vision.read(pil.fromarray(pixels[:, :, 0])), pixels[:, :, :1])
+    paletted = photograph.quantize(16)
+    np.testing.assert_array_equal(vision.read(paletted), np.asarray(paletted.convert("RGB")))
+    exif = pil.Exif()
+    exif[0x0112] = 6  # to be turned to the right
+    file = io.BytesIO()
+    photograph.save(file, "PNG", exif=exif)
+    turned = pil.open(io.BytesIO(file.getvalue()))
+    np.testing.assert_array_equal(vision.read(turned), np.rot90(pixels, 3))
+
+
+def test_the_task_is_known_with_the_first_picture():
+    task = vision.Task(MODEL, threads=2)
+    assert task.task is None and task.why == "" and "known with the first picture" in repr(task)
+    found = task(small())
+    assert task.task == found.task == "upscale" and "2 times as large" in task.why and found.why == task.why
+    assert "upscale (guessed from" in repr(task)
+
+
+@command
+def test_enlarged_like_the_command(upscale, tmp_path):
+    said(MODEL, PICTURE, "--output", tmp_path)
+    np.testing.assert_array_equal(vision.read(tmp_path / "test_picture_upscaled.png"), upscale(PICTURE).picture)
+
+
+def test_what_is_no_picture_is_one_sentence(upscale, tmp_path):
+    cut = tmp_path / "cut.png"
+    cut.write_bytes(PICTURE.read_bytes()[:2000])
+    for wrong, error, sentence in (
+            (tmp_path / "none.png", sparkle.FileUnreadable, "none.png"), (cut, sparkle.Error, "cut.png"),
+            (b"text", sparkle.Error, "'the bytes given' is not a picture"), (b"", sparkle.Error, "the bytes given"),
+            (3, sparkle.BadInput, "a int was given"), (None, sparkle.BadInput, "a NoneType was given"),
+            (np.zeros((4, 4, 3), np.float32), sparkle.BadInput, "Pixels are uint8 or uint16, float32 was given"),
+            (np.zeros((4, 4, 5), np.uint8), sparkle.BadInput, "4x4x5 was given"),
+            (np.zeros((0, 4, 3), np.uint8), sparkle.Error, "without pixels"),
+            (np.zeros(4, np.uint8), sparkle.BadInput, "4 was given")):
+        with pytest.raises(error, match=".") as told:
+            upscale(wrong)
+        assert sentence in str(told.value) and "\n" not in str(told.value)
+
+
+def test_options_that_do_not_fit_are_named():
+    for options, sentence in ((dict(task="guess"), "There is no task 'guess'"), (dict(preset="no"), "There is no preset 'no'"),
+                              (dict(fit="wide"), "fit 'wide' is not understood"), (dict(size=0), "size '0' is not understood"),
+                              (dict(scale="a"), "scale 'a' is not understood"), (dict(threshold=2), "threshold is a score"),
+                              (dict(labels=["a"], task="classify"), ""), (dict(pad_value="x"), "pad_value 'x'")):
+        if not sentence:
+            with pytest.raises(sparkle.Error):
+                vision.Task(MODEL, **options)(small())
+            continue
+        with pytest.raises(sparkle.BadInput) as told:
+            vision.Task(MODEL, **options)
+        assert sentence in str(told.value)
+    with pytest.raises(sparkle.BadInput, match="threads open a session"):
+        vision.Task(sparkle.Session(MODEL), threads=2)
+
+
+def test_classes_named_in_a_model_in_memory():
+    onnx = pytest.importorskip("onnx")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    nodes = [helper.make_node("GlobalAveragePool", ["x"], ["y"]), helper.make_node("Flatten", ["y"], ["z"])]
+    graph = helper.make_graph(nodes, "g",
+                              [helper.make_tensor_value_info("x", kind, [1, 3, 8, 8])],
+                              [helper.make_tensor_value_info("z", kind, [1, 3])])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.helper.set_model_props(made, {"names": "{0: 'red', 1: 'green', 2: 'blue'}"})
+    blue = np.zeros((8, 8, 3), np.uint8)
+    blue[:, :, 2] = 255
+    task = vision.Task(made.SerializeToString(), preset="unit")
+    assert task.labels == ["red", "green", "blue"]
+    found = task(blue)
+    assert found.task == "classify" and found.classes[0].label == "blue" and found.classes[0].value == pytest.approx(1)
