@@ -69,7 +69,7 @@ def problems_of(name, of):
         return
     if dataclasses.is_dataclass(of):
         yield from (f"{name}: its docstring does not name the field {f.name}" for f in dataclasses.fields(of)
-                    if not re.search(rf"\b{f.name}\b", of.__doc__))
+                    if not any(re.search(rf"\b{f.name}\b", base.__doc__ or "") for base in of.__mro__))
     else:
         called = vars(of).get("__init__") if inspect.isclass(of) else of
         for option in unnamed(called, of.__doc__, getattr(called, "__doc__", "")):

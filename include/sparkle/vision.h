@@ -22,8 +22,9 @@ SPARKLE_API sparkle_status sparkle_picture_decode(const void* file, size_t bytes
 /* Pixels that are there already, copied: height x width, or height x width x channels (1 grey, 2 grey and alpha, 3 RGB, 4 RGB
  * and alpha) of SPARKLE_U8 or SPARKLE_U16. */
 SPARKLE_API sparkle_status sparkle_picture_from_pixels(const sparkle_tensor* pixels, sparkle_picture** picture);
-/* 0 for NULL. */
+/* In pixels; 0 for NULL. */
 SPARKLE_API int32_t sparkle_picture_width(const sparkle_picture* picture);
+/* The same. */
 SPARKLE_API int32_t sparkle_picture_height(const sparkle_picture* picture);
 /* Height x width x channels of SPARKLE_U8, 1 grey or 3 RGB, to be released by the caller. */
 SPARKLE_API sparkle_status sparkle_picture_pixels(const sparkle_picture* picture, sparkle_value** pixels);
@@ -89,18 +90,23 @@ SPARKLE_API void sparkle_vision_release(sparkle_vision* vision);
 /* -- answers: texts are valid until the answer is released ------------------------------------------------------------------
  */
 
+/* A class that was found. */
 typedef struct sparkle_class {
-  int64_t index;
+  int64_t index;      /* its number */
   const char* label;  /* "" where nobody has named it */
   double probability; /* classify: of the class, 0 to 1; segment: the share of the pixels */
   float value;        /* classify: as the network gives it */
 } sparkle_class;
 
+/* An object that was found: corners in pixels of the picture. */
 typedef struct sparkle_box {
-  float x0, y0, x1, y1; /* corners in pixels of the picture */
-  float score;          /* 0 to 1 */
-  int32_t index;        /* of the class */
-  const char* label;    /* its name, or "" */
+  float x0;          /* left */
+  float y0;          /* top */
+  float x1;          /* right */
+  float y1;          /* bottom */
+  float score;       /* 0 to 1 */
+  int32_t index;     /* of the class */
+  const char* label; /* its name, or "" */
 } sparkle_box;
 
 /* "detect"; "" for NULL. */
@@ -109,9 +115,11 @@ SPARKLE_API const char* sparkle_answer_task(const sparkle_answer* answer);
 SPARKLE_API const char* sparkle_answer_why(const sparkle_answer* answer);
 /* classify: the best classes; segment: those in the mask, by number. */
 SPARKLE_API size_t sparkle_answer_class_count(const sparkle_answer* answer);
+/* Class `number`, from 0 on; SPARKLE_BAD_USAGE where there is none. */
 SPARKLE_API sparkle_status sparkle_answer_class(const sparkle_answer* answer, size_t number, sparkle_class* found);
 /* detect: best first. */
 SPARKLE_API size_t sparkle_answer_box_count(const sparkle_answer* answer);
+/* Box `number`, likewise. */
 SPARKLE_API sparkle_status sparkle_answer_box(const sparkle_answer* answer, size_t number, sparkle_box* found);
 /* To be released by the caller. segment: the class of each pixel, height x width of SPARKLE_U8, of SPARKLE_U16 where there are
  * classes above 255; upscale: the larger picture, height x width x channels of SPARKLE_U8; depth: the network's value for each

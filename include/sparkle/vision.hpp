@@ -25,6 +25,7 @@ class Picture {
   explicit Picture(const std::string& path) {
     take([&](sparkle_picture** p) { return sparkle_picture_read(detail::whole(path), p); });
   }
+  // The same by a literal.
   explicit Picture(const char* path) : Picture(std::string(path ? path : "")) {}
   // A file in memory. `name`: what errors call it.
   Picture(const void* file, size_t bytes, const std::string& name = "the bytes given") {
@@ -38,8 +39,8 @@ class Picture {
   // Takes over a picture of the C interface.
   explicit Picture(sparkle_picture* picture) : handle_(picture, sparkle_picture_release) {}
 
-  int width() const { return sparkle_picture_width(c()); }
-  int height() const { return sparkle_picture_height(c()); }
+  int width() const { return sparkle_picture_width(c()); }    // in pixels
+  int height() const { return sparkle_picture_height(c()); }  // in pixels
   // Height x width x channels of Type::u8, 1 grey or 3 RGB.
   Tensor pixels() const {
     sparkle_value* value = nullptr;
@@ -48,7 +49,7 @@ class Picture {
   }
   // As a PNG file.
   void write(const std::string& path) const { detail::check(sparkle_picture_write(c(), detail::whole(path))); }
-  const sparkle_picture* c() const { return handle_.get(); }
+  const sparkle_picture* c() const { return handle_.get(); }  // for the C interface
 
  private:
   template <class Make>
@@ -62,18 +63,21 @@ class Picture {
 
 // A class: its probability, or of a mask its share of the pixels.
 struct Class {
-  int64_t index = 0;
-  std::string label;  // empty where nobody has named it
-  double probability = 0;
-  float value = 0;  // classify: as the network gives it
+  int64_t index = 0;       // its number
+  std::string label;       // empty where nobody has named it
+  double probability = 0;  // 0 to 1
+  float value = 0;         // classify: as the network gives it
 };
 
 // Corners in pixels of the picture.
 struct Box {
-  float x0 = 0, y0 = 0, x1 = 0, y1 = 0;
-  float score = 0;  // 0 to 1
-  int index = 0;    // of the class
-  std::string label;
+  float x0 = 0;       // left
+  float y0 = 0;       // top
+  float x1 = 0;       // right
+  float y1 = 0;       // bottom
+  float score = 0;    // 0 to 1
+  int index = 0;      // of the class
+  std::string label;  // its name; empty where nobody has named it
 };
 
 // What was found in a picture; copies share it.
@@ -99,8 +103,8 @@ class Answer {
   // Takes over an answer of the C interface.
   explicit Answer(sparkle_answer* answer) : handle_(answer, sparkle_answer_release) {}
 
-  std::string task() const { return sparkle_answer_task(c()); }
-  std::string why() const { return sparkle_answer_why(c()); }
+  std::string task() const { return sparkle_answer_task(c()); }  // "detect"
+  std::string why() const { return sparkle_answer_why(c()); }    // "guessed from output ...", "as asked for"
   // classify: the best; segment: those in the mask, with their share.
   std::vector<Class> classes() const {
     std::vector<Class> list;
@@ -139,7 +143,7 @@ class Answer {
     detail::check(sparkle_answer_draw(c(), picture.c(), &drawn));
     return Picture(drawn);
   }
-  const sparkle_answer* c() const { return handle_.get(); }
+  const sparkle_answer* c() const { return handle_.get(); }  // for the C interface
 
  private:
   std::shared_ptr<sparkle_answer> handle_;
@@ -147,17 +151,29 @@ class Answer {
 
 // See sparkle_vision_options; empty: from the preset, the preset from the model.
 struct TaskOptions {
-  std::string task, preset, fit, color, resize, crop, scale, mean, std, pad_value;
+  std::string task;                // "classify", "detect", "segment", "upscale", "depth", "embed"; empty: guessed
+  std::string preset;              // "imagenet", "yolox" ...
+  std::string fit;                 // "crop", "stretch", "letterbox", "none"
+  std::string color;               // "rgb", "bgr", "grey"
+  std::string resize;              // "320x240", or "256": the shorter side before cropping
+  std::string crop;                // "224" or "320x240"
+  std::string scale;               // "1/255"
+  std::string mean;                // "0.5", or three with commas
+  std::string std;                 // the same
+  std::string pad_value;           // of letterboxes: "114"
   std::string labels;              // a file with the names of classes, one a line
   std::vector<std::string> names;  // or these
-  int top = 5;
-  float threshold = 0.5f, overlap = 0.45f;
-  int tile = 512, tile_overlap = 8;  // tile 0: never cut
+  int top = 5;                     // classes of an answer
+  float threshold = 0.5f;          // boxes with a smaller score are left out
+  float overlap = 0.45f;           // of two boxes of a class that share more of their union the better one stays
+  int tile = 512;                  // pixels of a tile's side; 0: never cut
+  int tile_overlap = 8;            // pixels that neighbouring tiles share
 };
 
 // A model and what lies around it; may be used by any number of threads at once. Copies share it.
 class Task {
  public:
+  // Keeps the session; see sparkle_vision_open. Throws where the model takes no picture and for options that do not fit.
   explicit Task(const Session& session, const TaskOptions& options = {}) {
     const auto text = [](const std::string& s) { return s.empty() ? nullptr : detail::whole(s); };
     std::vector<const char*> list;
@@ -191,6 +207,7 @@ class Task {
     detail::check(sparkle_vision_preprocess(c(), picture.c(), &value));
     return Tensor(value);
   }
+  // The answer from a picture.
   Answer operator()(const Picture& picture) const {
     sparkle_answer* answer = nullptr;
     detail::check(sparkle_vision_answer(c(), picture.c(), &answer));
@@ -204,7 +221,7 @@ class Task {
     detail::check(sparkle_vision_answer_outputs(c(), picture.c(), list.data(), list.size(), &answer));
     return Answer(answer);
   }
-  sparkle_vision* c() const { return handle_.get(); }
+  sparkle_vision* c() const { return handle_.get(); }  // for the C interface
 
  private:
   std::shared_ptr<sparkle_vision> handle_;

@@ -30,7 +30,8 @@ __all__ = ["Answer", "Box", "ClassScore", "Classification", "Depth", "Detection"
 
 @dataclass(frozen=True)
 class ClassScore:
-    """A class: its name ("" where nobody has named it), its probability from 0 to 1, its number, the network's own value."""
+    """A class: its name ``label`` ("" where nobody has named it), its ``probability`` from 0 to 1, its number ``index``, the
+    network's own ``value``."""
     label: str
     probability: float
     index: int
@@ -39,8 +40,9 @@ class ClassScore:
 
 @dataclass(frozen=True)
 class Box:
-    """An object: corners in pixels of the picture, the name of its class ("" where nobody has named it), a score from 0 to 1,
-    the number of its class."""
+    """An object: corners in pixels of the picture, ``x0`` and ``y0`` at its left and top, ``x1`` and ``y1`` at its right and
+    bottom; ``label``, the name of its class ("" where nobody has named it), a ``score`` from 0 to 1, ``index``, the
+    number of its class."""
     x0: float
     y0: float
     x1: float
@@ -52,7 +54,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Share:
-    """A class in a mask: its name, its share of the pixels from 0 to 1, its number."""
+    """A class in a mask: its name ``label``, its ``share`` of the pixels from 0 to 1, its number ``index``."""
     label: str
     share: float
     index: int
@@ -81,8 +83,8 @@ class Detection(Answer):
 
 @dataclass(frozen=True, eq=False)
 class Segmentation(Answer):
-    """Of the task "segment": the class of each pixel as an array height x width of uint8 (uint16 where classes go beyond
-    255), and the classes in it by number."""
+    """Of the task "segment": ``mask``, the class of each pixel as an array height x width of uint8 (uint16 where classes go
+    beyond 255), and the classes in it by number."""
     mask: np.ndarray = field(repr=False)
     classes: Sequence[Share] = ()
 
@@ -102,7 +104,7 @@ class Depth(Answer):
 
 @dataclass(frozen=True, eq=False)
 class Embedding(Answer):
-    """Of the task "embed": the network's numbers, one row of float32."""
+    """Of the task "embed": ``embedding``, the network's numbers, one row of float32."""
     embedding: np.ndarray = field(repr=False)
 
 
