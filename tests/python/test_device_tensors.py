@@ -345,16 +345,16 @@ def test_compiled_files_hold_what_the_host_does(device, tmp_path):
     source.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=8).SerializeToString())
     x = [numbers(1, 2, 5, 7).astype(np.float64), numbers(1, 2, 5, 7).astype(np.float64) / 4]
     live = sparkle.Session(source, device)
-    want = live.run(*x)[0]
+    want = live.run(x)[0]
     sparkle.compile(source, file, device)
     opened = sparkle.Session(file, device)
-    np.testing.assert_array_equal(opened.run(*x)[0], want)
+    np.testing.assert_array_equal(opened.run(x)[0], want)
     assert opened.events == live.events
     if device.name == "cpu":
         return
     layer = [e.layer for e in live.events if e.reason == "no_kernel"][0]
     with pytest.raises(sparkle.NotServed, match=layer):
-        sparkle.Session(file, device, fallback="forbid").run(*x)
+        sparkle.Session(file, device, fallback="forbid").run(x)
     with pytest.raises(sparkle.NotServed):
         sparkle.compile(source, tmp_path / "other.sparkle", device, fallback="forbid")
     assert not (tmp_path / "other.sparkle").exists()

@@ -121,7 +121,10 @@ def test_a_cluster_that_loses_a_node_answers_every_row_once(tmp_path):
         cluster.shutdown()
 
 
-def test_a_deployment_speaks_the_inference_protocol(tmp_path):
+def test_a_deployment_speaks_the_inference_protocol(tmp_path, monkeypatch):
+    # Where all cores are busy Ray's proxy is killed before it is up, unless it is given longer than five seconds.
+    monkeypatch.setenv("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
+    monkeypatch.setenv("RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S", "60")
     ray = pytest.importorskip("ray")
     serve = pytest.importorskip("ray.serve")
     import json
