@@ -5,6 +5,7 @@ import statistics
 
 from tables.fixed import make_fixed  # noqa: F401
 from tables.patterns import make_patterns  # noqa: F401
+from tables.pipelines import make_pipelines  # noqa: F401
 from tables.text import (ABBREVIATIONS, disturbed, how, hows, left_out, mean, mib, ms, number, steady, table, threads_of,
                          unit_of)
 

@@ -2,6 +2,8 @@
 // device brings, and how busy the device is. Every output of every item is compared.
 #pragma once
 
+#include <algorithm>
+
 #include "measure/checks/model_check.h"
 #include "measure/roofs/roof_judge.h"
 #include "run/pipeline/pipeline.h"
@@ -29,7 +31,9 @@ struct PipelineMeasurement {
   std::string checked;
 
   double gain() const { return pipelined > 0 ? synchronous / pipelined : 0; }
-  double busy() const { return pipelined > 0 ? device / pipelined : 0; }
+  // The share of the time of the pipeline's that the device had work, 1 at most: steps of a run that is waited for may take
+  // longer than an item does in the pipeline, where caches and clocks stay warm.
+  double busy() const { return pipelined > 0 ? std::min(1.0, device / pipelined) : 0; }
   uint64_t piped_items() const { return static_cast<uint64_t>(items) * static_cast<uint64_t>(rounds); }
 };
 
