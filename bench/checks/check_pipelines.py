@@ -35,7 +35,7 @@ def medians(command, model, device, times, keys):
     said = []
     for _ in range(times):
         words = [*command, "bench", model, "--pipeline", "--json", "--device", device]
-        if "," in device:  # each of them alone takes all of the items too: those of a third of the fastest one's second are many
+        if "," in device:  # each of them alone takes all of the items too: a third of the fastest one's second has many
             words += ["--items", str(ITEMS)]
         said.append(json.loads(subprocess.run(words, check=True, capture_output=True, text=True, timeout=600).stdout))
     row = {"device": device, "runs": {key: [one[key] for one in said if key in one] for key in keys}}

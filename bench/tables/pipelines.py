@@ -15,4 +15,5 @@ def make_pipelines(root, results, files):
                               f"{r['pipelined_over_synchronous']:.2f}", f"{r['device_busy_percent']:.0f} %"])
     return [*hows(results), "",
             *table(["model", "device", "one by one, ms", "pipelined, ms", "times as many", "device busy"], alone, 2), "",
-            *table(["model", "devices", "together, ms", "of the best alone", "of the rates alone", "items of each"], together, 2)]
+            *table(["model", "devices", "together, ms", "of the best alone", "of the rates alone", "items of each"],
+                   together, 2)]
