@@ -3,6 +3,8 @@ fixed one; none opens and then fails for an operator."""
 import numpy as np
 import pytest
 
+import sparkle
+
 import net
 import other_forms  # noqa: F401  (each registers its exports)
 import paddle_forms  # noqa: F401
@@ -12,7 +14,6 @@ import torch_dynamo  # noqa: F401
 import torch_more  # noqa: F401
 import torch_script  # noqa: F401
 
-sparkle = pytest.importorskip("sparkle")
 
 
 def compare(outputs, expected, names, export):
