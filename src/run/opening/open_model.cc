@@ -10,11 +10,6 @@
 namespace sparkle {
 namespace {
 
-FileStamp stamp_of(const std::string& path) {
-  std::error_code none;  // reading says what is wrong
-  return {path, std::filesystem::file_size(path, none), std::filesystem::last_write_time(path, none)};
-}
-
 // Whether the model has one input, which begins with an axis of 1.
 bool takes_one(const Graph& graph) {
   if (graph.inputs.size() != 1) return false;
@@ -23,6 +18,11 @@ bool takes_one(const Graph& graph) {
 }
 
 }  // namespace
+
+FileStamp stamp_of(const std::string& path) {
+  std::error_code none;  // reading says what is wrong
+  return {path, std::filesystem::file_size(path, none), std::filesystem::last_write_time(path, none)};
+}
 
 Result<Graph> read_again(const FileStamp& wanted) {
   const auto changed = [&] {

@@ -18,6 +18,8 @@ struct FileStamp {
 
   bool operator==(const FileStamp&) const = default;
 };
+// The file as it lies there now.
+FileStamp stamp_of(const std::string& path);
 
 struct ModelFile {
   Graph graph;                                    // of an ONNX file

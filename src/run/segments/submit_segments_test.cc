@@ -152,7 +152,7 @@ TEST(Segments, AnyFamiliesMayBeMissing) {
       {Family::normalize}, {Family::copy}, {Family::resize},    {Family::gather}, {Family::attention}};
   size_t mixed = 0;
   for (const char* name : {"tiny_chain", "tiny_residual", "tiny_unet", "tiny_detector", "tiny_attention"})
-    for (int draw = 0; draw < 6; ++draw) {
+    for (int draw = 0; draw < 9; ++draw) {
       std::vector<Family> missing;
       std::string text = name;
       for (const auto& group : groups)
@@ -173,7 +173,7 @@ TEST(Segments, AnyFamiliesMayBeMissing) {
       EXPECT_EQ(session->events().size(), count(*report.plan, RunsOn::host));
       mixed += !report.plan->host.empty() && count(*report.plan, RunsOn::device) > 0;
     }
-  EXPECT_GE(mixed, 10u);  // in others everything between goes to the host, which is as fast here
+  EXPECT_GE(mixed, 15u);  // in others everything between goes to the host, which is as fast here
 }
 
 TEST(Segments, ItemsOfAPipelineComeInTheirOrder) {

@@ -6,11 +6,6 @@
 
 namespace sparkle::serve {
 
-FileStamp stamp_of(const std::string& path) {
-  std::error_code none;  // reading says what is wrong
-  return {path, std::filesystem::file_size(path, none), std::filesystem::last_write_time(path, none)};
-}
-
 Result<PageTarget> changes_of(const FileStamp& file, Session& session, const std::vector<HostTensor>& inputs) {
   std::vector<std::pair<std::string, Dims>> shapes;
   for (size_t i = 0; i < inputs.size(); ++i) shapes.emplace_back(session.inputs()[i].name, inputs[i].shape);

@@ -9,9 +9,6 @@
 
 namespace sparkle::serve {
 
-// A file as it lies there now.
-FileStamp stamp_of(const std::string& path);
-
 // `file`: the model's, which is read without its weights. `inputs`: shapes that `session` takes. Errors: bad_usage for a
 // compiled model, which nobody can change; file_unreadable for a file that was written since; those of reading and binding, as
 // where an input's value decides shapes.
