@@ -228,7 +228,7 @@ TEST(Batcher, ClosingAnswersAllThatWait) {
   std::vector<std::vector<HostTensor>> requests;
   for (uint64_t i = 0; i < 16; ++i) requests.push_back(request(1, i + 1));
   const auto outcomes = ask_all(batcher, requests, [&] {
-    wait_for([&] { return batcher.waiting() == 11; });
+    wait_for([&] { return metrics.batches == 5 && batcher.waiting() == 11; });  // all have come
     std::thread closing([&] { batcher.close(); });
     std::this_thread::sleep_for(5ms);
     backend->release();

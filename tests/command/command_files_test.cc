@@ -104,7 +104,9 @@ TEST_F(CommandFiles, NamesDoNotSteerTheTerminal) {
         "run " + model + " " + model_, "verify " + model, "run --device reference " + model}) {
     const Said said = sparkle(arguments);
     EXPECT_FALSE(steers(said.out + said.err)) << arguments << "\n" << said.out.substr(0, 3000) << said.err.substr(0, 3000);
-    if (!contains(arguments, "--plan")) EXPECT_LT(said.out.size() + said.err.size(), 20000u) << arguments;
+    if (!contains(arguments, "--plan")) {
+      EXPECT_LT(said.out.size() + said.err.size(), 20000u) << arguments;
+    }
   }
   const auto json = nlohmann::json::parse(sparkle("explain --json " + model).out, nullptr, false);
   ASSERT_TRUE(json.is_object());

@@ -109,7 +109,9 @@ TEST_F(CommandKilled, AsItWritesItsCaches) {
     }
     EXPECT_TRUE(hit || !m.lasts) << m.file << ": it ended before";
     // What was left aside of a store goes when it is next written.
-    if (holds("^tuning-.*\\.[0-9]+\\.[0-9]+$")) EXPECT_EQ(sparkle(kTune, here_).status, 0);
+    if (holds("^tuning-.*\\.[0-9]+\\.[0-9]+$")) {
+      EXPECT_EQ(sparkle(kTune, here_).status, 0);
+    }
     expect_whole(std::string("killed at ") + m.file);
   }
   const std::string explain = "explain --device vulkan --conv ic8ih12oc8oh12kh3ph1 --tuning kept";

@@ -91,7 +91,9 @@ TEST(HostMoves, CheapStepsBetweenTwoOfTheHostGoThere) {
     size_t links = 0;
     for (const PlanStep& step : plan->steps) {
       links += step.runs_on == RunsOn::link;
-      if (step.runs_on == RunsOn::device) EXPECT_EQ(step.algorithm, "gemm") << step.name;
+      if (step.runs_on == RunsOn::device) {
+        EXPECT_EQ(step.algorithm, "gemm") << step.name;
+      }
       if (step.host_reason != Reason::cheaper_on_host) continue;
       EXPECT_EQ(step.runs_on, RunsOn::host);
       EXPECT_EQ(step.candidates[0].reason, Reason::none);
@@ -149,7 +151,9 @@ TEST(HostMoves, NoPlanIsDearerForThemOnRandomNets) {
     const bool any = count(*with, Reason::cheaper_on_host) > 0;
     moved += any;
     EXPECT_LE(with->predicted_seconds(), without->predicted_seconds()) << draw;
-    if (!any) EXPECT_EQ(to_text(*with), to_text(*without)) << draw;
+    if (!any) {
+      EXPECT_EQ(to_text(*with), to_text(*without)) << draw;
+    }
     for (const PlanStep& step : with->steps) EXPECT_EQ(step.runs_on == RunsOn::host, step.host_reason != Reason::none);
   }
   EXPECT_GT(moved, 30);

@@ -60,8 +60,12 @@ TEST(Sides, StepsThatOnlyOneSideCanDoStayThere) {
     const SideGraph graph = random_graph(random, 40, 1);
     const std::vector<bool> on_host = cheapest_sides(graph);
     for (size_t i = 0; i < on_host.size(); ++i) {
-      if (graph.steps[i].device == kInfinite) EXPECT_TRUE(on_host[i]) << i;
-      if (graph.steps[i].host == kInfinite) EXPECT_FALSE(on_host[i]) << i;
+      if (graph.steps[i].device == kInfinite) {
+        EXPECT_TRUE(on_host[i]) << i;
+      }
+      if (graph.steps[i].host == kInfinite) {
+        EXPECT_FALSE(on_host[i]) << i;
+      }
     }
   }
 }

@@ -120,7 +120,9 @@ TEST_F(CompiledSegments, AnotherHostIsRefused) {
     auto session = open(device_without({Family::pool}), with_host(Fallback::allow, host));
     EXPECT_TRUE(session.ok());
     const auto got = (*session)->run(testing::random_inputs(**session));
-    if (!got.ok()) EXPECT_EQ(got.error().reason, Reason::device_unusable);
+    if (!got.ok()) {
+      EXPECT_EQ(got.error().reason, Reason::device_unusable);
+    }
     return got.ok() ? std::string() : got.error().message;
   };
   Device host = cpu_of_tests();

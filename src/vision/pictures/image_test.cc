@@ -97,7 +97,9 @@ TEST(Image, JpegScansWithoutTheirTablesTakeTheStandardOnes) {
   for (const char* whole : {"rgb.jpg", "grey.jpg", "progressive.jpg"})
     EXPECT_TRUE(read_image(std::string(kSeeds) + whole).ok()) << whole;
   const auto damaged = read_image(std::string(kSeeds) + "undefined_table.jpg");
-  if (!damaged.ok()) EXPECT_EQ(damaged.error().reason, Reason::bad_format);
+  if (!damaged.ok()) {
+    EXPECT_EQ(damaged.error().reason, Reason::bad_format);
+  }
 }
 
 TEST(Npz, ArraysComeByTheirNames) {

@@ -48,7 +48,9 @@ void expect_found(Family family, std::string_view name, int least) {
     ASSERT_EQ(backend->findings().size(), 1u) << t.to_text();
     EXPECT_TRUE(backend->findings()[0].starts_with(t.variant() + ": wrong: it gave")) << backend->findings()[0];
   }
-  if (f.f16 && f.f64 && f.i8) EXPECT_GE(found, least);
+  if (f.f16 && f.f64 && f.i8) {
+    EXPECT_GE(found, least);
+  }
 }
 
 TEST(VulkanSelfTestElements, ReductionsThatDoNothingAreFound) { expect_found(Family::reduce, "rows_gpu", 19); }
