@@ -15,9 +15,8 @@ sys.path.insert(0, str(ROOT / "bench"))
 import certificate  # noqa: E402
 
 NAMES = ("resnet20-cifar10", "squeezenet1.1")
-ITEMS = 40
 ONE = ("synchronous_ms", "pipelined_ms", "pipelined_over_synchronous", "device_busy_percent")
-TOGETHER = ("together_ms", "together_over_best_alone", "efficiency_percent")
+TOGETHER = ("stream_ms", "stream_over_best_alone", "together_ms", "together_over_best_alone", "efficiency_percent")
 
 
 def parsed_arguments():
@@ -35,8 +34,6 @@ def medians(command, model, device, times, keys):
     said = []
     for _ in range(times):
         words = [*command, "bench", model, "--pipeline", "--json", "--device", device]
-        if "," in device:  # each of them alone takes all of the items too: a third of the fastest one's second has many
-            words += ["--items", str(ITEMS)]
         said.append(json.loads(subprocess.run(words, check=True, capture_output=True, text=True, timeout=600).stdout))
     row = {"device": device, "runs": {key: [one[key] for one in said if key in one] for key in keys}}
     row.update({key: statistics.median(values) for key, values in row["runs"].items() if values})

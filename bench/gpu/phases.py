@@ -202,6 +202,12 @@ class Plan:
             yield Step(f"drift_video_unet_{precision}", command, 120, skip=skip)
         yield self.drop_video(skip)
 
+    def pipeline(self, device, name, network, more=(), skip=""):
+        """Items one by one beside the same through a pipeline: how busy the device is."""
+        result = f"{device}/pipeline_{name}.json"
+        command = [self.sparkle, "bench", network, "--pipeline", "--device", device, *more, "--output", self.folder / result]
+        return Step(f"{device}_pipeline_{name}", command, 120, result, skip)
+
     def networks(self):
         self.find_make()
         for device in self.devices:
@@ -210,6 +216,7 @@ class Plan:
             yield self.bench(
                 device, "fp32", "upscale2x", ["--model", model, *shape, *(["--runs", "2"] if self.dry else [])], 200
             )
+            yield self.pipeline(device, "upscale2x", model, [*shape, *(["--items", "2"] if self.dry else [])])
             for batch in () if self.dry else (1, 32):
                 network = self.made / f"resnet50_n{batch}.onnx"
                 command = [self.make, "resnet50", network, "--batch", str(batch)]
@@ -221,6 +228,7 @@ class Plan:
                     step.command[-1] = self.folder / step.result
                     step.skip = self.no_make
                     yield step
+                yield self.pipeline(device, f"resnet50_n{batch}", network, skip=self.no_make)
                 yield Step(f"{device}_drop_n{batch}", ["rm", "-f", network], 10, skip=self.no_make)
         yield from self.video()
         ncu = shutil.which("ncu")

@@ -25,6 +25,7 @@ nlohmann::json together_json(const SharedMeasurement& m, const Together& togethe
         {{"name", m.devices[i].name},
          {"device", nlohmann::json::parse(device_to_json(together.backends[i].backend->device()))},
          {"note", together.backends[i].note},
+         {"alone_items", m.devices[i].alone_items},
          {"alone_ms", m.devices[i].alone * 1e3},
          {"alone_items_per_second", per_second(m.devices[i].alone)},
          {"items", m.devices[i].items},
@@ -39,6 +40,8 @@ nlohmann::json together_json(const SharedMeasurement& m, const Together& togethe
           {"efficiency_percent", 100 * m.efficiency()},
           {"together_over_best_alone", m.gain()},
           {"stream", m.why},
+          {"stream_ms", m.stream * 1e3},
+          {"stream_over_best_alone", m.stream_gain()},
           {"checked", m.checked}};
 }
 
@@ -51,8 +54,9 @@ void print_together(const SharedMeasurement& m) {
                 items > 0 ? 100.0 * static_cast<double>(row.items) / static_cast<double>(items) : 0.0);
   std::printf("together     %.4f ms an item, %.1f a second: %.1f %% of the sum of the rates alone, %.2f times the best alone\n",
               m.together * 1e3, per_second(m.together), 100 * m.efficiency(), m.gain());
-  std::printf("stream       %s\n", printable_sentence(m.why).c_str());
-  std::printf("%d rounds of %d items each way, in turns; %s\n", m.rounds, m.items, m.checked.c_str());
+  std::printf("stream       %.4f ms an item, %.1f a second, %.2f times the best alone: %s\n", m.stream * 1e3,
+              per_second(m.stream), m.stream_gain(), printable_sentence(m.why).c_str());
+  std::printf("%d rounds in turns, of %d items together and in a stream; %s\n", m.rounds, m.items, m.checked.c_str());
 }
 
 Result<std::vector<HostTensor>> bench_inputs(const ModelBench& bench, const Session& session) {

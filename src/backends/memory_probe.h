@@ -15,6 +15,8 @@ class MemoryProbe {
   // Bytes per second of a level (its place in Device::memory) when all cores read from it, or read and write, whichever is
   // more; 0 where it cannot be told. `bytes`: the working set, where caches are not known. Takes a few milliseconds.
   virtual double probe_bandwidth(size_t level, double bytes) = 0;
+  // Gives back what probes keep from one to the next.
+  virtual void forget_probes() {}
 };
 
 }  // namespace sparkle

@@ -123,9 +123,16 @@ void swap_bytes(HostTensor& tensor) {
   for (int64_t i = 0; i < tensor.elements(); ++i)
     std::reverse(tensor.bytes.get() + i * element, tensor.bytes.get() + (i + 1) * element);
 }
-}  // namespace
 
-Result<HostTensor> read_npy_bytes(std::span<const std::byte> bytes, const std::string& file) {
+struct Layout {
+  DType type = DType::f32;
+  Dims shape;
+  bool fortran = false, big_endian = false;
+  size_t begin = 0;  // of the data
+};
+
+// The data is as long as the header says.
+Result<Layout> layout_of(std::span<const std::byte> bytes, const std::string& file) {
   const auto bad = [&](const std::string& why) { return Error{Reason::bad_format, "'" + file + "' " + why + "."}; };
   const auto byte = [&](size_t i) { return static_cast<size_t>(bytes[i]); };
   if (bytes.size() < 10 || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) return bad("is no .npy file");
@@ -153,17 +160,29 @@ Result<HostTensor> read_npy_bytes(std::span<const std::byte> bytes, const std::s
     return bad("holds " + std::to_string(present) + " bytes of data where its shape " + shape.to_string() + " needs " +
                std::to_string(needed));
 
-  SPARKLE_TRY(tensor, allocate_tensor(row->type, shape, "'" + file + "'"));
-  const std::byte* data = bytes.data() + start + length;
-  if (header.fortran && shape.size() > 1) {
+  return Layout{row->type, shape, header.fortran, order == '>', start + length};
+}
+}  // namespace
+
+Result<HostTensor> read_npy_bytes(std::span<const std::byte> bytes, const std::string& file) {
+  SPARKLE_TRY(layout, layout_of(bytes, file));
+  SPARKLE_TRY(tensor, allocate_tensor(layout.type, layout.shape, "'" + file + "'"));
+  const std::byte* data = bytes.data() + layout.begin;
+  if (layout.fortran && layout.shape.size() > 1) {
     from_fortran(data, tensor);
-  } else if (needed > 0) {
-    std::memcpy(tensor.bytes.get(), data, needed);
+  } else if (data != bytes.data() + bytes.size()) {
+    std::memcpy(tensor.bytes.get(), data, bytes.size() - layout.begin);
   }
-  if (order == '>') swap_bytes(tensor);
+  if (layout.big_endian) swap_bytes(tensor);
   if (tensor.dtype == DType::boolean)
     for (int64_t i = 0; i < tensor.elements(); ++i) tensor.data<uint8_t>()[i] = tensor.data<uint8_t>()[i] != 0;
   return tensor;
+}
+
+Result<Dims> read_npy_shape(const std::string& path) {
+  SPARKLE_TRY(mapped, MappedFile::open(path));
+  SPARKLE_TRY(layout, layout_of(mapped.bytes(), path));
+  return layout.shape;
 }
 
 Result<HostTensor> read_npy(const std::string& path) {

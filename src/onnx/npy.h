@@ -13,6 +13,8 @@ namespace sparkle {
 Result<HostTensor> read_npy(const std::string& path);
 // The same from memory; `file` is what errors call it.
 Result<HostTensor> read_npy_bytes(std::span<const std::byte> bytes, const std::string& file);
+// What it holds, by its header alone.
+Result<Dims> read_npy_shape(const std::string& path);
 // Version 1, C order, little endian. NumPy has no bfloat16: that type is refused.
 Status write_npy(const std::string& path, const HostTensor& value);
 

@@ -28,6 +28,7 @@ std::vector<Asked> asked() {
           {"crossover", std::string("bench --crossover --conv g1mb1ic16ih20oc16oh20kh7ph3") + kShort},
           {"batches", "bench --batches 3 --rounds 1" + twice},
           {"model", "bench --model net.onnx --runs 2"},
+          {"pipeline", "bench net.onnx --pipeline --items 8"},
           {"against", "bench --against openblas=" SPARKLE_FAKE_PEERS "/libfake_openblas.so" + twice + kShort},
           {"tune", std::string("tune --tuning store") + kConv},
           {"tune_model", "tune net.onnx --tuning store"}};

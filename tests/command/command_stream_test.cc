@@ -5,6 +5,8 @@
 #include "command/command.h"
 #include "graph/test_graphs.h"
 #include "networks/zoo.h"
+#include "onnx/npy.h"
+#include "run/session_testing.h"
 
 namespace sparkle::testing {
 namespace {
@@ -37,6 +39,11 @@ class CommandStream : public Command {
     }
     return lines;
   }
+  // A line of classes without its run, the last probability to five places.
+  static std::string rounded(std::string line) {
+    line.resize(line.rfind(','));
+    return line.substr(0, line.rfind(',') + 6);
+  }
   std::string run_text(const std::string& rest) const { return "run net.onnx " + rest + " --preset unit"; }
   std::string model_;
 };
@@ -66,7 +73,7 @@ TEST_F(CommandStream, CsvHasTheClassesAndResumesWhereItStopped) {
   const std::string rest = run_text("pictures --labels labels.txt --top 2") + " --output ";
   ASSERT_EQ(sparkle(rest + "whole.csv").status, 0);
   const std::string whole = text_of("whole.csv");
-  EXPECT_EQ(whole.substr(0, whole.find('\n')), "item,error,class1,label1,probability1,class2,label2,probability2");
+  EXPECT_EQ(whole.substr(0, whole.find('\n')), "item,error,class1,label1,probability1,class2,label2,probability2,run");
   EXPECT_EQ(std::count(whole.begin(), whole.end(), '\n'), kPictures + 1);
   // Stopped at any byte: the whole file all the same.
   for (const size_t bytes : {size_t{0}, size_t{10}, whole.find('\n') + 1, whole.size() / 2, whole.size() - 1, whole.size()}) {
@@ -77,6 +84,25 @@ TEST_F(CommandStream, CsvHasTheClassesAndResumesWhereItStopped) {
   }
   write("part.csv", whole.substr(0, whole.size() / 2));
   EXPECT_SAYS(sparkle(rest + "part.csv").out, "had been before");
+}
+
+// Answers of one file are all of the same model, preparation and labels; errors of before are not forgotten.
+TEST_F(CommandStream, ResumesItsOwnRunAlone) {
+  write(name_of(3), "P6\n16 16\n255\nshort");
+  fs::create_directory(folder_ / "other");
+  save(*zoo_network("tiny_chain", {.seed = 9}), "other/net.onnx");
+  for (const std::string name : {"a.csv", "a.jsonl"}) {
+    const std::string to = "pictures --output " + name;
+    EXPECT_EQ(sparkle(run_text(to)).status, 1);
+    const std::string whole = text_of(name);
+    const Said again = sparkle(run_text(to));
+    EXPECT_EQ(again.status, 1);
+    EXPECT_SAYS(again.out, "0 items answered, 24 had been before (1 of them with an error; these are not tried again");
+    for (const std::string other : {"run other/net.onnx " + to + " --preset unit", "run net.onnx " + to + " --preset raw",
+                                    run_text(to) + " --threshold 0.25"})
+      EXPECT_SAYS(refusal(other), "is an answer of another model, preparation or set of labels than are given now");
+    EXPECT_EQ(text_of(name), whole);
+  }
 }
 
 TEST_F(CommandStream, KilledAndGoneOnWithIsTheSameFile) {
@@ -112,8 +138,7 @@ TEST_F(CommandStream, BatchesGiveTheSameAnswers) {
   ASSERT_EQ(sparkle(run_text("pictures --top 1 --output one.csv")).status, 0);
   std::istringstream four(text_of("four.csv")), one(text_of("one.csv"));
   // Classes are the same; probabilities may end in another digit.
-  for (std::string a, b; std::getline(four, a) && std::getline(one, b);)
-    EXPECT_EQ(a.substr(0, a.rfind(',') + 6), b.substr(0, b.rfind(',') + 6));
+  for (std::string a, b; std::getline(four, a) && std::getline(one, b);) EXPECT_EQ(rounded(a), rounded(b));
   EXPECT_SAYS(refusal("run four.onnx pictures --preset unit --batch 3 --output x.csv"), "--batch 3 does not fit the model");
   // 22 of them: the last batch is not full.
   fs::remove(folder_ / name_of(0)), fs::remove(folder_ / name_of(1));
@@ -131,8 +156,7 @@ TEST_F(CommandStream, AModelForOneItemIsGivenMore) {
     ASSERT_EQ(said.status, 0) << said.err;
     std::istringstream five(text_of("five.csv")), one(text_of("one.csv"));
     int lines = 0;
-    for (std::string a, b; std::getline(five, a) && std::getline(one, b); ++lines)
-      EXPECT_EQ(a.substr(0, a.rfind(',') + 6), b.substr(0, b.rfind(',') + 6));
+    for (std::string a, b; std::getline(five, a) && std::getline(one, b); ++lines) EXPECT_EQ(rounded(a), rounded(b));
     EXPECT_EQ(lines, kPictures + 1);
   }
   GraphBuilder b;
@@ -170,6 +194,47 @@ TEST_F(CommandStream, ItemsHaveAnswersOfTheirOwn) {
   EXPECT_SAYS(refusal("run seg.onnx pictures --preset unit --task segment --output s.csv"), "CSV holds classes");
   ASSERT_EQ(sparkle("run seg.onnx " + name_of(0) + " --preset unit --task upscale --output x.jsonl").status, 1);  // it does not
   EXPECT_SAYS(text_of("x.jsonl"), "The task upscale does not fit");
+}
+
+// Rows of a file, alone and in batches, have the answers that they have as files of their own; in a batch nothing but rows
+// goes.
+TEST_F(CommandStream, RowsOfAFileAreItems) {
+  const HostTensor rows = random_tensor(DType::f32, {7, 3, 16, 16}, 5);
+  ASSERT_TRUE(write_npy(path("rows.npy"), rows).ok());
+  for (int64_t i = 0; i < 7; ++i) {
+    HostTensor row{DType::f32, {1, 3, 16, 16}, nullptr};
+    row.bytes = std::shared_ptr<std::byte[]>(rows.bytes, rows.bytes.get() + i * row.size_bytes());
+    ASSERT_TRUE(write_npy(path("row" + std::to_string(i) + ".npy"), row).ok());
+  }
+  ASSERT_EQ(sparkle("run net.onnx 'row[0-6].npy' --top 1 --output one.csv").status, 0);
+  const std::string one = text_of("one.csv");
+  for (const char* batch : {"", "--batch 1", "--batch 3", "--batch 7", "--batch 64"}) {
+    fs::remove(folder_ / "rows.csv");
+    const Said said = sparkle("run net.onnx rows.npy --top 1 --output rows.csv " + std::string(batch));
+    ASSERT_EQ(said.status, 0) << batch << said.err;
+    std::istringstream all(text_of("rows.csv")), alone(one);
+    int lines = 0;
+    for (std::string a, b; std::getline(all, a) && std::getline(alone, b); ++lines) {
+      if (lines == 0) continue;
+      EXPECT_EQ(a.substr(0, a.find(',')), "rows.npy[" + std::to_string(lines - 1) + "]");
+      a = a.substr(a.find(',')), b = b.substr(b.find(','));
+      EXPECT_EQ(rounded(a), rounded(b)) << batch;
+    }
+    EXPECT_EQ(lines, 8);
+  }
+  const Said lines = sparkle("run net.onnx rows.npy");
+  EXPECT_EQ(lines.status, 0) << lines.err;
+  EXPECT_EQ(std::count(lines.out.begin(), lines.out.end(), '\n'), 7);
+  // Other shapes beside rows, no rows, and no batch axis at all.
+  ASSERT_TRUE(write_npy(path("flat.npy"), random_tensor(DType::f32, {3, 16, 16}, 6)).ok());
+  ASSERT_TRUE(write_npy(path("none.npy"), random_tensor(DType::f32, {0, 3, 16, 16}, 6)).ok());
+  ASSERT_TRUE(write_npy(path("scalar.npy"), random_tensor(DType::f32, {}, 6)).ok());
+  const Said mixed =
+      sparkle("run net.onnx flat.npy row0.npy none.npy rows.npy scalar.npy row1.npy --batch 4 --output mixed.jsonl");
+  EXPECT_EQ(mixed.status, 1);
+  EXPECT_SAYS(mixed.out, "9 items answered, 2 could not be read, 3 failed");
+  EXPECT_SAYS(mixed.err, "'none.npy' is 0x3x16x16, and an item of a batch is one row");
+  EXPECT_EQ(lines_of("mixed.jsonl").size(), 14u);
 }
 
 TEST_F(CommandStream, FramesComeThroughAPipe) {

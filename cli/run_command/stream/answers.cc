@@ -14,30 +14,30 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
-// The first field of a line.
-std::string first_field(const std::string& line) {
-  if (line.empty() || line[0] != '"') return line.substr(0, line.find(','));
-  std::string text;
-  for (size_t i = 1; i < line.size(); ++i) {
-    if (line[i] == '"' && (i + 1 == line.size() || line[i + 1] != '"')) break;
-    if (line[i] == '"') ++i;
-    text += line[i];
+std::vector<std::string> fields_of(const std::string& line) {
+  std::vector<std::string> fields(1);
+  bool inside = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"' && inside && i + 1 < line.size() && line[i + 1] == '"') fields.back() += line[i++];
+    else if (line[i] == '"') inside = !inside;
+    else if (line[i] == ',' && !inside) fields.emplace_back();
+    else fields.back() += line[i];
   }
-  return text;
+  return fields;
 }
 
 std::string dumped(const nlohmann::json& json) { return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
 
 }  // namespace
 
-Result<std::unique_ptr<Answers>> Answers::open(const std::string& path, const std::string& model,
+Result<std::unique_ptr<Answers>> Answers::open(const std::string& path, const std::string& model, const std::string& run,
                                                std::vector<std::string> items, int top) {
   if (!path.empty() && !is_name(path))
     return Error{
         Reason::bad_usage,
         "Answers of several items go into a file of lines; write --output FILE.jsonl or FILE.csv, not '" + path + "'."};
   std::unique_ptr<Answers> answers(new Answers);
-  answers->path_ = path, answers->items_ = std::move(items), answers->top_ = top;
+  answers->path_ = path, answers->run_ = run, answers->items_ = std::move(items), answers->top_ = top;
   answers->model_ = std::filesystem::path(model).filename().string();
   answers->csv_ = path.ends_with(".csv");
   if (path.empty()) {
@@ -62,20 +62,25 @@ Status Answers::resume(const std::string& line, bool& head) {
     head = true;
     return line == csv_head() ? ok() : Status(other("is another heading"));
   }
-  std::string about, model = model_;
+  std::string about, model = model_, run;
+  bool failed = false;
   if (csv_) {
-    about = first_field(line);
+    const std::vector<std::string> fields = fields_of(line);
+    if (fields.size() != static_cast<size_t>(3 + 3 * top_)) return other("is no answer");
+    about = fields[0], failed = !fields[1].empty(), run = fields.back();
   } else {
     const auto json = nlohmann::json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("item") || !json["item"].is_string()) return other("is no answer");
-    about = json["item"];
+    about = json["item"], failed = json.contains("error");
     if (json.contains("model") && json["model"].is_string()) model = json["model"];
+    if (json.contains("run") && json["run"].is_string()) run = json["run"];
   }
   if (!items_.empty() && begin_ >= static_cast<int64_t>(items_.size())) return other("is about one more item than is given");
   if (about != name_of_item(begin_))
     return other("is about '" + printable(about) + "', where '" + printable(name_of_item(begin_)) + "' is given");
   if (model != model_) return other("is an answer of '" + printable(model) + "'");
-  ++begin_;
+  if (run != run_) return other("is an answer of another model, preparation or set of labels than are given now");
+  ++begin_, failed_ += failed;
   return ok();
 }
 
@@ -89,7 +94,7 @@ std::string Answers::csv_head() const {
     const std::string n = std::to_string(i);
     head += ",class" + n + ",label" + n + ",probability" + n;
   }
-  return head;
+  return head + ",run";
 }
 
 std::string Answers::csv_line(int64_t item, const nlohmann::json* outputs, const std::string& error) const {
@@ -106,7 +111,7 @@ std::string Answers::csv_line(int64_t item, const nlohmann::json* outputs, const
       break;
     }
   for (; columns < top_; ++columns) line += ",,,";
-  return line;
+  return line + "," + run_;
 }
 
 Status Answers::put(int64_t item, const nlohmann::json& outputs, const nlohmann::json& answer) {
@@ -118,14 +123,14 @@ Status Answers::put(int64_t item, const nlohmann::json& outputs, const nlohmann:
                    "No output of this model is a row of classes, which is what CSV holds; write --output FILE.jsonl."};
     return write(item, csv_line(item, &outputs, ""));
   }
-  nlohmann::json line{{"item", name_of_item(item)}, {"model", model_}, {"outputs", outputs}};
+  nlohmann::json line{{"item", name_of_item(item)}, {"model", model_}, {"run", run_}, {"outputs", outputs}};
   if (!answer.is_null()) line["answer"] = answer;
   return write(item, dumped(line));
 }
 
 Status Answers::put_error(int64_t item, const std::string& sentence) {
   return write(item, csv_ ? csv_line(item, nullptr, sentence)
-                          : dumped({{"item", name_of_item(item)}, {"model", model_}, {"error", sentence}}));
+                          : dumped({{"item", name_of_item(item)}, {"model", model_}, {"run", run_}, {"error", sentence}}));
 }
 
 Status Answers::write(int64_t item, std::string line) {

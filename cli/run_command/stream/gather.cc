@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/printable.h"
 #include "base/system/out_of_memory.h"
 
 namespace sparkle::cli {
@@ -12,6 +13,13 @@ Result<int64_t> batch_of(const SessionInput& input, int64_t wanted) {
   if (wanted == 1 || fixed == wanted || (input.shape.size() > 0 && fixed <= 0)) return wanted;
   return Error{Reason::bad_usage, "--batch " + std::to_string(wanted) + " does not fit the model, whose input '" + input.name +
                                       "' has " + std::to_string(fixed) + " along its first axis."};
+}
+
+Status check_row(const HostTensor& item, const std::string& name, int64_t rows) {
+  if (rows == 1 || (item.shape.size() > 0 && item.shape[0] == 1)) return ok();
+  return Error{Reason::bad_input,
+               "'" + printable(name) + "' is " + item.shape.to_string() +
+                   ", and an item of a batch is one row, 1x...; give it a first axis of 1, or leave out --batch."};
 }
 
 Result<HostTensor> put_together(const std::vector<HostTensor>& items, int64_t rows) {

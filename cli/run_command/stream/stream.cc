@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/files/mapped_file.h"
 #include "base/files/new_file.h"
 #include "base/printable.h"
 #include "base/system/cpu_count.h"
@@ -14,6 +15,7 @@
 #include "run/pipeline/ordered_work.h"
 #include "report/report_text.h"
 #include "run/pipeline/shared_pipeline.h"
+#include "prepare/compiled_file.h"
 #include "prepare/shape_advice.h"
 #include "run_command/progress.h"
 #include "run_command/stream/answers.h"
@@ -21,6 +23,7 @@
 #include "run_command/stream/gather.h"
 #include "run_command/stream/item_task.h"
 #include "run_command/stream/items.h"
+#include "run_command/stream/row_items.h"
 
 namespace sparkle::cli {
 namespace {
@@ -39,6 +42,12 @@ struct Counts {
   std::atomic<int64_t> answered{0}, unreadable{0}, failed{0}, dropped{0};
 };
 
+// Whether the model is made for a single row.
+bool is_for_one(const Session& session) {
+  const Dims& shape = session.inputs()[0].shape;
+  return shape.size() > 1 && shape[0] == 1;
+}
+
 class Stream {
  public:
   Stream(const CommonOptions& common, const RunOptions& options, const Together& devices,
@@ -53,6 +62,9 @@ class Stream {
     rows_ = rows, fixed_ = input.shape.size() > 0 && input.shape[0] > 1;
     return ok();
   }
+  // How many items a run takes, and whether an item is a single row of the model's input.
+  int64_t rows() const { return rows_; }
+  bool takes_rows() const { return rows_ > 1 || is_for_one(*session_); }
   // Of pictures alone.
   Status choose_task(const Preprocess& preprocess) {
     SPARKLE_TRY(chosen, ItemTask::of_stream(options_, *session_, preprocess, rows_));
@@ -214,6 +226,25 @@ Result<Item> item_of(Picture picture, const Preprocess& preprocess, DType type, 
   return Item{std::move(typed), task.needed(std::move(picture))};
 }
 
+Result<Item> tensor_item(RowItems& items, int64_t i, int64_t rows) {
+  SPARKLE_TRY(tensor, items.tensor(i));
+  SPARKLE_CHECK(check_row(tensor, items.names()[static_cast<size_t>(i)], rows));
+  return Item{std::move(tensor), {}};
+}
+
+// What answers depend on beside the items: the model's bytes, how pictures are prepared, what is answered. 16 digits.
+std::string run_of(const RunOptions& o, const std::string& preparation, const std::vector<std::string>& labels) {
+  std::string text = preparation + "\n" + o.task + "\n" + std::to_string(o.threshold) + " " + std::to_string(o.iou) + " " +
+                     std::to_string(o.top);
+  for (const std::string& label : labels) text += "\n" + label;
+  uint64_t model = 0;
+  if (const auto file = MappedFile::open(o.model); file.ok()) model = hash_bytes(file->bytes());
+  char digits[24];
+  std::snprintf(digits, sizeof digits, "%016llx",
+                static_cast<unsigned long long>(model ^ hash_bytes(std::as_bytes(std::span(text)))));
+  return digits;
+}
+
 nlohmann::json shares_json(const std::vector<DeviceShare>& shares) {
   nlohmann::json list = nlohmann::json::array();
   for (const DeviceShare& share : shares)
@@ -234,8 +265,9 @@ std::string shares_text(const std::vector<DeviceShare>& shares) {
   return text;
 }
 
-int summary(const CommonOptions& common, const RunOptions& o, const Stream& stream, const Together& devices, int64_t before,
-            double seconds, const char* items) {
+int summary(const CommonOptions& common, const RunOptions& o, const Stream& stream, const Together& devices,
+            const Answers& answers, double seconds, const char* items) {
+  const int64_t before = answers.done(), failed_before = answers.failed_before();
   const Counts& c = stream.counts;
   const int64_t answered = c.answered, unreadable = c.unreadable, failed = c.failed, dropped = c.dropped;
   const double rate = seconds > 0 ? static_cast<double>(answered) / seconds : 0;
@@ -247,7 +279,8 @@ int summary(const CommonOptions& common, const RunOptions& o, const Stream& stre
                                        {"devices", shares_json(stream.shares)},
                                        {"why", stream.why},
                                        {"answered", answered},
-                                       {"answered_before", before},
+                                       {"answered_before", before - failed_before},
+                                       {"failed_before", failed_before},
                                        {"unreadable", unreadable},
                                        {"failed", failed},
                                        {"dropped", dropped},
@@ -260,6 +293,9 @@ int summary(const CommonOptions& common, const RunOptions& o, const Stream& stre
   } else {
     std::string text = std::to_string(answered) + " " + items + " answered";
     if (before > 0) text += ", " + std::to_string(before) + " had been before";
+    if (failed_before > 0)
+      text +=
+          " (" + std::to_string(failed_before) + " of them with an error; these are not tried again: give another --output)";
     if (unreadable > 0) text += ", " + std::to_string(unreadable) + " could not be read";
     if (failed > 0) text += ", " + std::to_string(failed) + " failed";
     if (o.live) text += ", " + std::to_string(dropped) + " dropped";
@@ -273,7 +309,7 @@ int summary(const CommonOptions& common, const RunOptions& o, const Stream& stre
                    shares_text(stream.shares).c_str());
     if (!o.output.empty()) std::printf("written  %s\n", printable(o.output).c_str());
   }
-  return unreadable + failed > 0 ? kCheckFailed : kDone;
+  return unreadable + failed + failed_before > 0 ? kCheckFailed : kDone;
 }
 
 }  // namespace
@@ -281,7 +317,8 @@ int summary(const CommonOptions& common, const RunOptions& o, const Stream& stre
 bool is_stream(const RunOptions& o, const Session& session) {
   if (!o.frames.empty() || Answers::is_name(o.output) || o.batch > 1) return true;
   if (std::any_of(o.inputs.begin(), o.inputs.end(), names_several)) return true;
-  return session.inputs().size() == 1 && o.inputs.size() > 1;
+  if (session.inputs().size() != 1 || o.inputs.size() != 1) return session.inputs().size() == 1 && o.inputs.size() > 1;
+  return is_for_one(session) && is_tensor_file(o.inputs[0]) && RowItems::rows_of(o.inputs[0]) > 1;
 }
 
 int run_stream(const CommonOptions& common, const RunOptions& o, const Together& devices,
@@ -306,12 +343,12 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
   Stream stream(common, o, devices, labels);
   if (auto prepared = stream.prepare(o.batch); !prepared.ok()) return fail(prepared.error());
   const DType type = session->inputs()[0].dtype;
-  std::vector<std::string> items;
+  std::vector<std::string> files;
   std::unique_ptr<Frames> frames;
   if (o.frames.empty()) {
     auto found = items_of(o.inputs);
     if (!found.ok()) return fail(found.error());
-    items = std::move(*found);
+    files = std::move(*found);
   } else {
     if (o.inputs.size() != 1)
       return fail({Reason::bad_usage, "--frames reads one stream of frames; give one file, or - for standard input."});
@@ -320,7 +357,8 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
     frames = std::move(*opened);
   }
   Preprocess preprocess;
-  const bool pictures = frames || !std::all_of(items.begin(), items.end(), is_tensor_file);
+  RowItems items(files, stream.takes_rows());
+  const bool pictures = frames || !std::all_of(files.begin(), files.end(), is_tensor_file);
   if (pictures) {
     auto chosen = preprocess_of(*session, o);
     if (!chosen.ok()) return fail(chosen.error());
@@ -329,7 +367,8 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
   }
   if (o.output.ends_with(".csv") && !o.task.empty() && o.task != "classify")
     return fail({Reason::bad_usage, "CSV holds classes, and --task " + o.task + " answers others; write --output FILE.jsonl."});
-  auto answers = Answers::open(o.output, o.model, items, o.top);
+  auto answers =
+      Answers::open(o.output, o.model, run_of(o, pictures ? note_of(preprocess, o) : "", labels), items.names(), o.top);
   if (!answers.ok()) return fail(answers.error());
   const int64_t begin = (*answers)->done();
   if (frames && begin > 0)
@@ -342,7 +381,7 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
     if (stream.task.task())
       std::printf("task     %s, %s%s\n", name_of(stream.task.task()->task), printable(stream.task.task()->why).c_str(),
                   o.task.empty() ? "; --task says otherwise" : "");
-    if (begin > 0) std::printf("resumes  %lld items are answered already\n", static_cast<long long>(begin));
+    if (begin > 0) std::printf("resumes  %lld items have lines already\n", static_cast<long long>(begin));
     std::fflush(stdout);
   }
   const auto read = [&](int64_t i) -> Read {
@@ -351,15 +390,12 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
       if (!picture) return {};
       return picture->ok() ? item_of(std::move(**picture), preprocess, type, stream.task) : Result<Item>(picture->error());
     }
-    const std::string& path = items[static_cast<size_t>(i)];
-    if (is_tensor_file(path)) {
-      auto tensor = read_tensor_file(path);
-      return tensor.ok() ? Result<Item>(Item{std::move(*tensor), {}}) : Result<Item>(tensor.error());
-    }
+    const std::string& path = items.path(i);
+    if (is_tensor_file(path)) return tensor_item(items, i, stream.rows());
     auto picture = read_picture(path);
     return picture.ok() ? item_of(std::move(*picture), preprocess, type, stream.task) : Result<Item>(picture.error());
   };
-  const int64_t end = frames ? INT64_MAX : static_cast<int64_t>(items.size());
+  const int64_t end = frames ? INT64_MAX : items.count();
   Progress progress(frames ? "frames" : "items", frames ? 0 : end - begin, !common.json, true);
   const auto started = std::chrono::steady_clock::now();
   const Status status = stream.run(begin, end, read, **answers, progress);
@@ -370,7 +406,7 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
     if (auto written = write_file(o.trace, std::as_bytes(std::span(text))); !written.ok()) return fail(written.error());
   }
   if (!status.ok()) return fail(status.error(), common);
-  return summary(common, o, stream, devices, begin, seconds, frames ? "frames" : "items");
+  return summary(common, o, stream, devices, **answers, seconds, frames ? "frames" : "items");
 }
 
 }  // namespace sparkle::cli

@@ -135,6 +135,7 @@ class CpuBackend final : public Backend, public MemoryProbe, public TaskTrace {
   Executor& executor() override { return *executor_; }
   double probe_peak(std::string_view unit) override { return cpu::probe_peak(unit, *executor_).flops_per_second; }
   double probe_bandwidth(size_t level, double) override { return bandwidth_.bytes_per_second(device_, level, *executor_); }
+  void forget_probes() override { bandwidth_.forget(); }
 
   Result<std::shared_ptr<Buffer>> allocate(int64_t bytes, MemoryKind kind) override {
     if (kind == MemoryKind::weights && !allocator_.allocate)

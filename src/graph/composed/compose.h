@@ -1,6 +1,7 @@
 // Operators that others express once shapes are known, as those others.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,11 @@ namespace sparkle {
 // The operators that compute `op`, a ComposedOp whose inputs' shapes are known; they write its outputs. Errors: bad_model,
 // bad_shape, operator_not_served naming the node.
 Result<std::vector<Op>> expand_composed(Graph& graph, const Op& op);
+
+// Why an operator cannot be composed whatever its other inputs are: an image of so many axes, frames of so many numbers with
+// `parts` parts each.
+std::string image_of_too_many_axes(size_t axes);
+std::optional<std::string> frames_beyond_limits(int64_t length, int64_t parts, bool one_sided);
 
 // What the functions that compose an operator write with. Types and shapes of what they make are inferred when it is placed.
 class Composition {

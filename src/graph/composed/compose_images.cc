@@ -3,6 +3,10 @@
 
 namespace sparkle {
 
+std::string image_of_too_many_axes(size_t axes) {
+  return "its image has " + std::to_string(axes) + " axes; up to 3 are supported";
+}
+
 // A transposed convolution whose filters place each row of a block where it belongs.
 Status compose(Composition& c, const ColumnsToImageOp& op) {
   SPARKLE_CHECK(c.expect_rank(0, 3));
@@ -10,8 +14,7 @@ Status compose(Composition& c, const ColumnsToImageOp& op) {
   SPARKLE_TRY(block, c.integers(2, "block's shape"));
   const auto spatial = static_cast<int>(image.size());
   constexpr int kMost = 3;
-  if (spatial > kMost)
-    return c.fail(Reason::operator_not_served, "its image has " + std::to_string(spatial) + " axes; up to 3 are supported");
+  if (spatial > kMost) return c.fail(Reason::operator_not_served, image_of_too_many_axes(image.size()));
   const auto fits = [&](const Dims& list, int count) { return list.empty() || list.size() == count; };
   if (block.size() != image.size() || !fits(op.strides, spatial) || !fits(op.dilations, spatial) || !fits(op.pads, 2 * spatial))
     return c.fail(Reason::bad_model, "its shapes, strides, dilations and pads speak of different numbers of axes");

@@ -84,6 +84,13 @@ Status compose(Composition& c, const DftOp& op) {
   return ok();
 }
 
+std::optional<std::string> frames_beyond_limits(int64_t length, int64_t parts, bool one_sided) {
+  const int64_t bins = one_sided ? length / 2 + 1 : length;
+  if (length <= kLargestMatrix && length * parts <= kLargestMatrix / (2 * bins)) return std::nullopt;
+  return "its transform of " + std::to_string(length) +
+         " numbers is a product with a matrix, which would be larger than 2^24 elements";
+}
+
 // A convolution whose filters are the rows of the transform's matrix times the window.
 Status compose(Composition& c, const StftOp& op) {
   Dims x = c.shape(0);
@@ -106,10 +113,8 @@ Status compose(Composition& c, const StftOp& op) {
                                          " do not fit a signal of " + std::to_string(x[1]));
   if (c.given(2)) SPARKLE_CHECK(c.expect_shape(2, {length}));
   const int64_t bins = op.one_sided ? length / 2 + 1 : length, parts = x[2];
-  if (length > kLargestMatrix || length * parts > kLargestMatrix / (2 * bins))
-    return c.fail(Reason::operator_not_served, "its transform of " + std::to_string(length) +
-                                                   " numbers is a product with a matrix, which would be larger than 2^24 "
-                                                   "elements");
+  if (const auto beyond = frames_beyond_limits(length, parts, op.one_sided))
+    return c.fail(Reason::operator_not_served, *beyond);
   std::vector<double> filters(static_cast<size_t>(2 * bins * parts * length));
   for (int64_t k = 0; k < bins; ++k)
     for (int64_t n = 0; n < length; ++n) {

@@ -88,6 +88,10 @@ double bandwidth_of(Backend& backend, size_t level, double bytes) {
   return memory ? memory->probe_bandwidth(level, bytes) : 0;
 }
 
+void forget_probes(Backend& backend) {
+  if (auto* const memory = dynamic_cast<MemoryProbe*>(&backend)) memory->forget_probes();
+}
+
 bool knows_caches(Backend& backend) {
   const auto* const memory = dynamic_cast<MemoryProbe*>(&backend);
   return !memory || memory->knows_caches();

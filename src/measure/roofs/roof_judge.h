@@ -51,6 +51,8 @@ RoofVerdict judge(const RoofClaim& claim, const std::string& unit, const std::ve
 
 // `bytes`: the working set. 0 where the backend cannot tell.
 double bandwidth_of(Backend& backend, size_t level, double bytes);
+// Gives back the memory that probes keep from one to the next.
+void forget_probes(Backend& backend);
 // Whether levels alone say which bandwidth a working set has.
 bool knows_caches(Backend& backend);
 

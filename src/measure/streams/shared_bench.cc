@@ -13,6 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr double kRoundSeconds = 0.35;
+constexpr int kFewest = 16, kMost = 20000;  // items of a round
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -47,10 +48,10 @@ double SharedMeasurement::efficiency() const {
   return sparkle::efficiency(alone, 1, together);
 }
 
-double SharedMeasurement::gain() const {
+double SharedMeasurement::best_alone() const {
   double best = 0;
   for (const Row& row : devices) best = best <= 0 ? row.alone : std::min(best, row.alone);
-  return together > 0 ? best / together : 0;
+  return best;
 }
 
 Result<SharedMeasurement> measure_shared(const std::vector<SharedBenchDevice>& devices, const std::vector<HostTensor>& inputs,
@@ -59,7 +60,9 @@ Result<SharedMeasurement> measure_shared(const std::vector<SharedBenchDevice>& d
   SPARKLE_TRY(items, bench_items(inputs, options.seed));
   SharedMeasurement m;
   std::vector<ItemList> wanted;
-  double once = 0;
+  const auto items_for = [&](double seconds) {
+    return options.items > 0 ? options.items : std::clamp(static_cast<int>(kRoundSeconds / seconds), kFewest, kMost);
+  };
   for (const SharedBenchDevice& device : devices) {
     ItemList own;
     for (size_t i = 0; i < items.size(); ++i) {
@@ -69,36 +72,38 @@ Result<SharedMeasurement> measure_shared(const std::vector<SharedBenchDevice>& d
       own.push_back(std::move(outputs));
     }
     wanted.push_back(std::move(own));
-    const auto warm = Clock::now();
-    SPARKLE_TRY(first, device.session->run(inputs));
-    const double seconds = std::max(1e-6, seconds_since(warm));
-    once = once <= 0 ? seconds : std::min(once, seconds);
-    m.devices.push_back({device.name, 0, 0});
+    double seconds = kRoundSeconds;
+    for (int i = 0; i < 3; ++i) {
+      const auto begin = Clock::now();
+      SPARKLE_TRY(outputs, device.session->run(inputs));
+      seconds = std::clamp(seconds_since(begin), 1e-6, seconds);
+    }
+    m.devices.push_back({device.name, items_for(seconds), 0, 0});
+    m.items = std::max(m.items, m.devices.back().alone_items);
   }
-  m.items = options.items > 0 ? options.items : std::clamp(static_cast<int>(kRoundSeconds / once), 16, 20000);
   m.rounds = options.rounds, m.depth = options.depth;
   std::vector<std::shared_ptr<Session>> sessions;
   SharedPipelineOptions shared;
   shared.depth = options.depth, shared.items = m.items;
   for (const SharedBenchDevice& device : devices) sessions.push_back(device.session), shared.names.push_back(device.name);
-  {  // what a stream would do
-    SharedPipeline pipeline(sessions, shared);
-    const auto settled = seconds_an_item(pipeline, items, wanted, 1, "by a stream");
-    if (!settled.ok()) return settled.error();
-    m.why = pipeline.why();
-  }
-  shared.split = Split::always;
   std::vector<std::vector<double>> alone(devices.size());
-  std::vector<double> together;
+  std::vector<double> together, stream;
   for (int round = 0; round < m.rounds; ++round) {
     for (size_t d = 0; d < devices.size(); ++d) {
       PipelineOptions pipe;
       pipe.depth = options.depth;
       Pipeline pipeline(devices[d].session, pipe);
-      SPARKLE_TRY(seconds, seconds_an_item(pipeline, items, {wanted[d]}, m.items, "by " + devices[d].name));
+      SPARKLE_TRY(seconds, seconds_an_item(pipeline, items, {wanted[d]}, m.devices[d].alone_items, "by " + devices[d].name));
       alone[d].push_back(seconds);
     }
-    shared.trace = round == 0 ? trace : nullptr;
+    {
+      shared.split = Split::automatic, shared.trace = nullptr;
+      SharedPipeline pipeline(sessions, shared);
+      SPARKLE_TRY(seconds, seconds_an_item(pipeline, items, wanted, m.items, "by a stream"));
+      stream.push_back(seconds);
+      m.why = pipeline.why();
+    }
+    shared.split = Split::always, shared.trace = round == 0 ? trace : nullptr;
     SharedPipeline pipeline(sessions, shared);
     SPARKLE_TRY(seconds, seconds_an_item(pipeline, items, wanted, m.items, "by several devices"));
     if (round > 0 || !trace || m.rounds == 1) together.push_back(seconds);
@@ -112,10 +117,10 @@ Result<SharedMeasurement> measure_shared(const std::vector<SharedBenchDevice>& d
     }
   }
   for (size_t d = 0; d < devices.size(); ++d) m.devices[d].alone = median(alone[d]);
-  m.together = median(together);
-  const int queues = static_cast<int>(devices.size()) + 1;
-  m.checked =
-      std::to_string(int64_t{m.items} * m.rounds * queues) + " items, each to the bit as by itself on wiped memory of a device";
+  m.together = median(together), m.stream = median(stream);
+  int64_t all = 2 * m.items;
+  for (const SharedMeasurement::Row& row : m.devices) all += row.alone_items;
+  m.checked = std::to_string(all * m.rounds) + " items, each to the bit as by itself on wiped memory of a device";
   for (size_t d = 0; d < devices.size(); ++d)
     if (checks[d].possible()) m.checked += "; the first by " + devices[d].name + " " + checks[d].text();
   return m;

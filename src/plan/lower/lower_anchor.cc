@@ -1,5 +1,6 @@
 // Conv, ConvTranspose, MatMul, Gemm with what was fused behind them.
 #include "families/pointwise/pointwise.h"
+#include "plan/lower/limits.h"
 #include "plan/lower/lower.h"
 #include "plan/lower/view.h"
 
@@ -53,9 +54,8 @@ Result<Problem> conv_problem(const Lowering& l, const Op& op, const ConvOp& conv
   Problem p;
   p.kind = conv.transposed ? ProblemKind::conv_transpose : ProblemKind::conv;
   p.rank = x.size() - 2;
-  if (p.rank < 1 || p.rank > 3)
-    return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): " + std::to_string(p.rank) +
-                                                  " spatial dimensions are not supported, only 1 to 3."};
+  if (p.rank < 1 || p.rank > kMostSpatialAxes)
+    return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): " + too_many_axes(p.rank) + "."};
   p.n = x[0], p.c = x[1], p.k = y[1], p.groups = conv.groups;
   for (int i = 0; i < p.rank; ++i) {
     const auto s = static_cast<size_t>(3 - p.rank + i);

@@ -4,6 +4,7 @@
 #include "families/pointwise/pointwise.h"
 #include "families/pool/pool.h"
 #include "families/resize/resize.h"
+#include "plan/lower/limits.h"
 #include "plan/lower/lower.h"
 #include "plan/lower/view.h"
 
@@ -35,9 +36,8 @@ Status lower_pool(Lowering& l, const Group& group, const Op& op, const PoolOp& p
   Draft& d = l.draft;
   const Dims &x = l.graph.tensor(op.inputs[0]).shape, &y = l.result(group).shape;
   const int rank = x.size() - 2;
-  if (rank < 1 || rank > 3)
-    return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): " + std::to_string(rank) +
-                                                  " spatial dimensions are not supported, only 1 to 3."};
+  if (rank < 1 || rank > kMostSpatialAxes)
+    return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): " + too_many_axes(rank) + "."};
   PoolParams params;
   params.kind = pool.kind, params.count_pad = pool.count_pad, params.p = pool.p;
   for (int i = 0; i < rank; ++i) {

@@ -15,6 +15,7 @@
 #include "families/softmax/softmax.h"
 #include "families/triangle/triangle.h"
 #include "graph/infer/known_types.h"
+#include "plan/lower/limits.h"
 #include "plan/lower/lower.h"
 
 namespace sparkle {
@@ -149,6 +150,10 @@ std::vector<Refusal> unsupported(const Graph& graph, const std::vector<std::opti
     const Op& op = graph.ops[i];
     if (const auto* no = std::get_if<UnknownOp>(&op.params)) {
       refusals.push_back({op.name, op.type, Reason::operator_not_served, no->why.empty() ? "it is not supported" : no->why});
+      continue;
+    }
+    if (const auto beyond = beyond_limits(graph, op)) {
+      refusals.push_back({op.name, op.type, Reason::operator_not_served, *beyond});
       continue;
     }
     if (goes_when_bound(op)) continue;

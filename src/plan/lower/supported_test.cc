@@ -51,6 +51,27 @@ TEST(Supported, OneRefusalIsOneSentence) {
             "what is supported).");
 }
 
+// A rank that a filter, a list or a constant tells, and a matrix that would be too large, whatever the sizes of x.
+TEST(Supported, LimitsThatConstantsTell) {
+  GraphBuilder b;
+  const TensorId x = b.input({-1, 2, -1, -1, -1, -1});
+  const TensorId conv = b.op("Conv", ConvOp{}, {x, b.floats({2, 2, 1, 1, 1, 1}, {1, 2, 3, 4})});
+  PoolOp pool;
+  pool.kernel = {2, 2, 2, 2};
+  const TensorId pooled = b.op("MaxPool", pool, {conv});
+  const TensorId image = b.op("Col2Im", ComposedOp{ColumnsToImageOp{}}, {pooled, b.ints({3, 3, 3, 3}), b.ints({2, 2, 2, 2})});
+  const TensorId frames = b.op("STFT", ComposedOp{StftOp{}}, {image, b.ints({4000}), kAbsent, b.ints({8192})});
+  const TensorId small = b.op("STFT", ComposedOp{StftOp{}}, {frames, b.ints({400}), kAbsent, b.ints({512})});
+  PoolOp three;
+  three.kernel = {2, 2, 2};
+  const Graph& g = b.done(b.op("MaxPool", three, {small}));
+  const std::vector<Refusal> refusals = unsupported(g);
+  EXPECT_EQ(names(refusals), (std::vector<std::string>{"n0", "n1", "n2", "n3"}));
+  for (const Refusal& r : refusals) EXPECT_EQ(r.reason, Reason::operator_not_served);
+  EXPECT_EQ(refusals[0].why, "4 spatial dimensions are not supported, only 1 to 3");
+  EXPECT_EQ(refusals[2].why, "its image has 4 axes; up to 3 are supported");
+}
+
 TEST(Supported, TypesAreKnownWithoutShapes) {
   GraphBuilder b;
   const TensorId x = b.input({-1, -1}, DType::i64), truth = b.input({-1, -1}, DType::boolean);

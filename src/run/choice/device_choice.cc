@@ -63,7 +63,9 @@ Result<DeviceDecision> choose_device(const std::vector<DeviceOffer>& offers, con
   for (const size_t i : able)
     if (offers[i].predicted <= policy.unclear * offers[best].predicted) close.push_back(i);
   if (able.size() == 1) {
-    d.why = offers[best].name + ": no other device here can run the model";
+    for (const DeviceRow& row : d.rows)
+      if (row.name != offers[best].name) d.why += "; not " + row.name + ", " + row.why;
+    d.why = offers[best].name + (d.why.empty() ? ": there is no other device here" : d.why);
   } else if (close.size() == 1) {
     d.why = offers[best].name + ": predicted " + in_ms(offers[best].predicted);
     for (const size_t i : able)

@@ -90,6 +90,8 @@ void Pipeline::feed() {
     }
     Item item = std::move(waiting_.front());
     waiting_.pop_front();
+    // Who waits is woken for half of the queue at once: on CPUs each waking takes a core from the item that is computed.
+    const bool room = waiting_.size() == most_waiting_ / 2;
     if (free_.empty()) {
       item.set = std::make_unique<TransferSet>();
       ++made_;
@@ -98,7 +100,7 @@ void Pipeline::feed() {
       free_.pop_back();
     }
     lock.unlock();
-    room_.notify_one();
+    if (room) room_.notify_all();
     const auto begin_time = Clock::now();
     const double traced = watch_ ? watch_->now() : 0;
     item.begun = begin(item);

@@ -177,32 +177,37 @@ bool SharedPipeline::begin(int64_t number) {
 
 // By a thread of the device's pipeline.
 void SharedPipeline::finished(size_t index, int64_t number, Outputs outputs) {
-  {
-    const std::lock_guard lock(mutex_);
-    Place& place = places_[index];
-    Item& own = item(number);
-    --place.worker.under_way;
-    const double end = now();
-    if (!outputs.ok() && place.lost && is_of_the_device(outputs.error()) && options_.fallback != Fallback::forbid) {
-      ++place.passed_on;
-      again_.insert(number);
+  std::unique_lock lock(mutex_);
+  Place& place = places_[index];
+  Item& own = item(number);
+  --place.worker.under_way;
+  const double end = now();
+  if (!outputs.ok() && place.lost && is_of_the_device(outputs.error()) && options_.fallback != Fallback::forbid) {
+    ++place.passed_on;
+    again_.insert(number);
+  } else {
+    if (outputs.ok()) {
+      // Items lie one behind the other in the pipeline: what this one took begins where the one before ended.
+      const double seconds = std::max(1e-9, end - std::max(own.begun, place.busy_since));  // 0 were unknown
+      double& kept = place.worker.seconds;
+      kept = place.measured++ < 2 ? seconds : kept + kNewest * (seconds - kept);  // the first may fill caches
+      ++place.items;
     } else {
-      if (outputs.ok()) {
-        // Items lie one behind the other in the pipeline: what this one took begins where the one before ended.
-        const double seconds = std::max(1e-9, end - std::max(own.begun, place.busy_since));  // 0 were unknown
-        double& kept = place.worker.seconds;
-        kept = place.measured++ < 2 ? seconds : kept + kNewest * (seconds - kept);  // the first may fill caches
-        ++place.items;
-      } else {
-        ++place.failed;
-      }
-      own.inputs.clear();
-      own.result = std::move(outputs);
+      ++place.failed;
     }
-    place.busy_since = end;
-    hand_out();
+    own.inputs.clear();
+    own.result = std::move(outputs);
   }
+  place.busy_since = end;
+  hand_out();
+  if (!several()) return deliver_ready(lock);  // as its pipeline alone does, and no other thread is woken
+  lock.unlock();
   to_deliver_.notify_one();
+}
+
+// Whether more than one device takes items; mutex_ is held.
+bool SharedPipeline::several() const {
+  return std::count_if(places_.begin(), places_.end(), [](const Place& place) { return !place.worker.gone; }) > 1;
 }
 
 // By a thread of the pipeline of a device that is lost or full: whether the others take over. The last one does not give up.
@@ -234,22 +239,35 @@ bool SharedPipeline::passes_on(size_t index, const Error& error) {
 
 void SharedPipeline::deliver() {
   for (std::unique_lock lock(mutex_);;) {
-    const auto ready = [&] { return items_.empty() ? closed_ : items_.front().result.has_value(); };
+    const auto ready = [&] { return !delivering_ && (items_.empty() ? closed_ : items_.front().result.has_value()); };
     // Who was passed over for one that turns out to be slow is asked again.
     while (!ready()) {
-      if (next_ < submitted_ || !again_.empty()) to_deliver_.wait_for(lock, kAskAgain), hand_out();
+      if (several() && (next_ < submitted_ || !again_.empty())) to_deliver_.wait_for(lock, kAskAgain), hand_out();
       else to_deliver_.wait(lock);
     }
     if (items_.empty()) return;
+    deliver_ready(lock);
+  }
+}
+
+// What has its result, up to the first that has none; by one thread at a time.
+void SharedPipeline::deliver_ready(std::unique_lock<std::mutex>& lock) {
+  if (delivering_) return;  // who does sees what has come meanwhile
+  delivering_ = true;
+  while (!items_.empty() && items_.front().result) {
     Item first = std::move(items_.front());
     items_.pop_front();
     ++delivered_;
+    // Who waits is woken for half of the queue at once, and where devices have all that there is.
+    const bool room = 2 * static_cast<int64_t>(items_.size()) <= window_ || next_ >= submitted_;
     lock.unlock();
-    room_.notify_one();
+    if (room) room_.notify_all();
     first.done(std::move(*first.result));
     first = {};
     lock.lock();
   }
+  delivering_ = false;
+  if (closed_) to_deliver_.notify_one();
 }
 
 std::vector<DeviceShare> SharedPipeline::shares() const {

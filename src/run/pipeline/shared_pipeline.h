@@ -87,7 +87,9 @@ class SharedPipeline {
   bool begin(int64_t number);
   void finished(size_t place, int64_t number, Outputs outputs);
   bool passes_on(size_t place, const Error& error);
+  bool several() const;
   void deliver();
+  void deliver_ready(std::unique_lock<std::mutex>& lock);
   Item& item(int64_t number) { return items_[static_cast<size_t>(number - delivered_)]; }
   double now() const { return options_.clock(); }
 
@@ -99,7 +101,7 @@ class SharedPipeline {
   std::deque<Item> items_;   // those from delivered_ on
   std::set<int64_t> again_;  // that a lost device had
   int64_t delivered_ = 0, next_ = 0, submitted_ = 0;
-  bool closed_ = false, settled_ = false;
+  bool closed_ = false, settled_ = false, delivering_ = false;
   std::string why_;
   std::vector<Place> places_;
   std::thread deliverer_;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
+#include "measure/roofs/roof_judge.h"
 #include "prepare/random_inputs.h"
 #include "report/report_text.h"
 #include "serve/datatypes.h"
@@ -110,6 +111,7 @@ ModelReports::Answer ModelReports::measure(std::mutex& one_at_a_time, const Betw
     return ended ? Status(Error{Reason::bad_usage, ended->message}) : ok();
   };
   auto report = report_model(*session_, filled, options);
+  forget_probes(*session_->backend());  // a server that measured once does not keep their memory
   if (ended) return std::move(*ended);
   if (!report.ok()) return refusal_of(report.error());
   return keep(std::move(*report), std::move(tensors));

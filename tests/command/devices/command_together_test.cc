@@ -158,11 +158,16 @@ TEST_F(CommandTogether, BenchHasRatesAloneAndTogether) {
   }
   EXPECT_NEAR(share, 100, 1e-6);
   EXPECT_NEAR(told["efficiency_percent"].get<double>(), 100 * told["together_items_per_second"].get<double>() / rates, 1e-6);
-  EXPECT_SAYS(told["checked"].get<std::string>(), "360 items, each to the bit");
+  EXPECT_SAYS(told["checked"].get<std::string>(), "480 items, each to the bit");
+  EXPECT_GT(told["stream_ms"].get<double>(), 0);
+  const double best = std::min(told["devices"][0]["alone_ms"].get<double>(), told["devices"][1]["alone_ms"].get<double>());
+  EXPECT_NEAR(told["stream_over_best_alone"].get<double>(), best / told["stream_ms"].get<double>(), 1e-6);
+  EXPECT_SAYS(told["stream"].get<std::string>(), "alone");
   EXPECT_TRUE(json::parse(text_of("trace.json"), nullptr, false).is_object());
   const Said said = sparkle(bench, shell());
   EXPECT_EQ(said.status, 0) << said.err;
   EXPECT_SAYS(said.out, "% of the sum of the rates alone");
+  EXPECT_SAYS(said.out, " times the best alone: ");
 }
 
 TEST_F(CommandTogether, OneDeviceHasATraceToo) {

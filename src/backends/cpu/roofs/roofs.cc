@@ -226,6 +226,8 @@ struct BandwidthProbe::Level {
 BandwidthProbe::BandwidthProbe() = default;
 BandwidthProbe::~BandwidthProbe() = default;
 
+void BandwidthProbe::forget() { levels_.clear(); }
+
 double BandwidthProbe::bytes_per_second(const Device& device, size_t index, Executor& executor, double seconds) {
   RoofKernels kernels;
   for (const MathUnit& unit : device.units)

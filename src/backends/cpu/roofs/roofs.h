@@ -36,6 +36,8 @@ class BandwidthProbe {
   ~BandwidthProbe();
   // 0 where the level cannot be told from the one inside it, there is no memory for it or no unit with kernels.
   double bytes_per_second(const Device& device, size_t level, Executor& executor, double seconds = 2e-3);
+  // Gives its pages back, which may be several times the outermost cache.
+  void forget();
 
  private:
   struct Level;
