@@ -199,6 +199,36 @@ def test_options_that_do_not_fit_are_named():
         vision.Task(sparkle.Session(MODEL), threads=2)
 
 
+def test_arguments_of_a_wrong_type_are_one_sentence():
+    whole, numbers = "give a whole number below 2^31.", "give a number, several in a list, or a text such as \"1/255\"."
+    for name, value, advice in (
+            ("task", 1, "give a text, or None."), ("labels", 3, "give names in a list, or the path of a file with one a line."),
+            ("size", 6.5, "give a number of pixels, (width, height), or a text such as \"320x240\"."), ("mean", ["a"], numbers),
+            ("scale", None, numbers), ("top", "5", whole), ("tile", 1 << 40, whole), ("overlap", 1.5, whole),
+            ("threshold", "0.5", "give a number."), ("iou", None, "give a number."),
+            ("color", b"rgb", "give a text, or None.")):
+        with pytest.raises(sparkle.BadInput) as told:
+            vision.Task(MODEL, **{name: value})
+        assert str(told.value).startswith(f"The Task's {name} is ") and str(told.value).endswith(advice)
+    with pytest.raises(sparkle.BadInput, match="The Session's threads is '2', of type str; give a whole number"):
+        vision.Task(MODEL, threads="2")
+    given, meant = (vision.Task(MODEL, size=size, fit="stretch") for size in (np.int64(64), "64"))
+    assert given.preprocessing == meant.preprocessing
+
+
+def test_tasks_are_pickled_by_path_and_options(tmp_path, monkeypatch):
+    (tmp_path / "names.txt").write_text("a\nb\n")
+    monkeypatch.chdir(tmp_path)
+    task = vision.Task(MODEL, "upscale", labels="names.txt", tile=16, overlap=4, threads=1)
+    kept = pickle.dumps(task)
+    monkeypatch.chdir("/")
+    again = pickle.loads(kept)
+    assert repr(again) == repr(task) and again.labels == task.labels and again.task == "upscale"
+    np.testing.assert_array_equal(again(small()).picture, task(small()).picture)
+    with pytest.raises(TypeError, match="of bytes cannot be pickled"):
+        pickle.dumps(vision.Task(MODEL.read_bytes()))
+
+
 def test_classes_named_in_a_model_in_memory():
     onnx = pytest.importorskip("onnx")
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT

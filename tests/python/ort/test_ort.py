@@ -11,7 +11,7 @@ import pytest
 
 import sparkle
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 MODEL = ROOT / "models" / "upscale2x.onnx"
 
 # What tutorials and repositories set and call.
