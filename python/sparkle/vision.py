@@ -109,6 +109,7 @@ class Embedding(Answer):
     embedding: np.ndarray = field(repr=False)
 
 
+_BATCH = 8  # pictures of a list that run at once
 Numbers = Union[str, float, Sequence[float]]
 _KINDS = {"task": "word", "preset": "word", "fit": "word", "color": "word", "size": "side", "crop": "side", "scale": "numbers",
           "mean": "numbers", "std": "numbers", "pad_value": "numbers", "labels": "labels", "top": "whole",
@@ -187,13 +188,28 @@ class Task:
         return f"<sparkle.vision.Task {self.session._name!r}: {task}; {said['preprocess']}>"
 
     def __call__(self, pictures: Any) -> Union[Answer, list]:
-        """The answer from a picture; of a list or tuple of pictures a list of answers in their order. Errors: BadInput and
+        """The answer from a picture; of a list or tuple of pictures a list of answers in their order, eight at once through a
+        model that leaves its batch open, whose numbers may differ from those of one by rounding. Errors: BadInput and
         FileUnreadable for what is no picture, those of running."""
         if isinstance(pictures, (list, tuple)):
-            return [self(picture) for picture in pictures]
+            # Those that fill no batch run one by one: two plans, not one for each number of pictures.
+            whole = len(pictures) // _BATCH * _BATCH if self._takes_batches() else 0
+            batches = [pictures[begin:begin + _BATCH] for begin in range(0, whole, _BATCH)]
+            return [answer for b in batches for answer in self._at_once(b)] + [self(picture) for picture in pictures[whole:]]
         picture = _picture(pictures)
         with translated():
             return _answer(self._core.answer(picture))
+
+    def _takes_batches(self) -> bool:
+        """Whether the input has one size of picture, and its first axis a name that is the first axis of each output too."""
+        shape = self.session.inputs[0].shape or (None,)
+        return (isinstance(shape[0], str) and all(isinstance(size, int) for size in shape[1:])
+                and all(o.shape and o.shape[0] == shape[0] for o in self.session.outputs))
+
+    def _at_once(self, pictures: Sequence[Any]) -> list:
+        given = [_picture(picture) for picture in pictures]
+        results = self.session.run(np.concatenate([self.preprocess(picture) for picture in given]))
+        return [self.answer(picture, [r[row:row + 1] for r in results]) for row, picture in enumerate(given)]
 
     def preprocess(self, picture: Any) -> np.ndarray:
         """The model's input alone: 1 x C x H x W or 1 x H x W x C, in the model's type."""
@@ -236,6 +252,8 @@ def save(path: Union[str, os.PathLike], picture: Any) -> None:
 
 def _picture(given: Any) -> "_core.Picture":
     """A picture by any of the names that the module's head lists."""
+    if isinstance(given, _core.Picture):
+        return given
     with translated():
         if isinstance(given, (str, os.PathLike)):
             return _core.Picture.read(os.fspath(given))

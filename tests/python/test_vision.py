@@ -229,15 +229,36 @@ def test_tasks_are_pickled_by_path_and_options(tmp_path, monkeypatch):
         pickle.dumps(vision.Task(MODEL.read_bytes()))
 
 
-def test_classes_named_in_a_model_in_memory():
+def mean_colours(rows, rows_out):
+    """A model whose classes are the mean colours, by name."""
     onnx = pytest.importorskip("onnx")
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
     nodes = [helper.make_node("GlobalAveragePool", ["x"], ["y"]), helper.make_node("Flatten", ["y"], ["z"])]
     graph = helper.make_graph(nodes, "g",
-                              [helper.make_tensor_value_info("x", kind, [1, 3, 8, 8])],
-                              [helper.make_tensor_value_info("z", kind, [1, 3])])
+                              [helper.make_tensor_value_info("x", kind, [rows, 3, 8, 8])],
+                              [helper.make_tensor_value_info("z", kind, [rows_out, 3])])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     onnx.helper.set_model_props(made, {"names": "{0: 'red', 1: 'green', 2: 'blue'}"})
+    return made
+
+
+@pytest.mark.parametrize("rows, rows_out, runs", [("N", "N", 2), ("N", "M", 0), (1, 1, 0)])
+def test_lists_run_in_batches_where_the_model_leaves_the_batch_open(rows, rows_out, runs):
+    task = vision.Task(mean_colours(rows, rows_out), "classify", preset="unit", fit="stretch", threads=2)
+    pictures = [np.random.default_rng(i).integers(0, 256, (8 + i, 9, 3), dtype=np.uint8) for i in range(18)]
+    alone, run, shapes = [task(picture) for picture in pictures], task.session.run, []
+    task.session.run = lambda x: shapes.append(x.shape) or run(x)
+    together = task(pictures)
+    assert shapes == [(8, 3, 8, 8)] * runs
+    for one, other in zip(alone, together):
+        assert [c.label for c in other.classes] == [c.label for c in one.classes]
+        assert [c.value for c in other.classes] == pytest.approx([c.value for c in one.classes], abs=1e-6)
+    with pytest.raises(sparkle.BadInput, match="NoneType was given"):
+        task([*pictures[:7], None])
+
+
+def test_classes_named_in_a_model_in_memory():
+    made = mean_colours(1, 1)
     blue = np.zeros((8, 8, 3), np.uint8)
     blue[:, :, 2] = 255
     task = vision.Task(made.SerializeToString(), preset="unit")
