@@ -6,6 +6,7 @@ import operator
 import warnings
 from typing import Any, Mapping, Optional
 
+from sparkle._arguments import checked
 from sparkle._errors import BadInput, NotServed
 
 _warned: set = set()
@@ -74,6 +75,8 @@ class _Options:
         if name not in self._defaults and not name.startswith("_"):
             raise AttributeError(f"sparkle.ort.{type(self).__name__} has no option '{name}'; it has "
                                  f"{', '.join(self._defaults)}.")
+        if name == "intra_op_num_threads":
+            value = checked(type(self).__name__, {name: "whole"}, {name: value})[name]
         if name in self._asks and value != self._defaults[name]:
             warn_once(f"{type(self).__name__}.{name} is not followed: {self._asks[name]}.")
         self.__dict__[name] = value

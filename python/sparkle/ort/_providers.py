@@ -31,11 +31,22 @@ def get_device() -> str:
 
 
 def listed(providers: Optional[Sequence[Any]], options: Optional[Sequence[Mapping]]) -> List[Pair]:
-    """(name, options) of each provider."""
-    pairs = [(p, {}) if isinstance(p, str) else (p[0], dict(p[1])) for p in providers or [CPU]]
+    """(name, options) of each provider. Errors: BadInput for what is neither a name nor such a pair."""
+    pairs = [_pair(p) for p in ([providers] if isinstance(providers, str) else providers) or [CPU]]
     if options and len(options) == len(pairs):
         pairs = [(name, {**own, **given}) for (name, own), given in zip(pairs, options)]
     return pairs
+
+
+def _pair(given: Any) -> Pair:
+    if isinstance(given, str):
+        return given, {}
+    if isinstance(given, (tuple, list)) and given and isinstance(given[0], str):
+        options = (given[1] if len(given) > 1 else None) or {}
+        if len(given) <= 2 and isinstance(options, Mapping):
+            return given[0], dict(options)
+    raise BadInput("bad_usage", f"The provider {given!r} is neither a name nor a name with a dictionary of options; list "
+                   f"'{CPU}' or ('CUDAExecutionProvider', {{'device_id': 0}}).")
 
 
 def device_of(pairs: Sequence[Pair], threads: int, may_fall_back: bool) -> Tuple[str, Device]:

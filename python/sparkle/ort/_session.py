@@ -157,6 +157,9 @@ class InferenceSession:
         """Arrays of the outputs named, in that order, or of all where ``output_names`` is None. Errors: those of
         ``sparkle.Session.run``, and BadInput where ``run_options.terminate`` is set."""
         _check(run_options)
+        if not isinstance(input_feed, Mapping):
+            raise BadInput("bad_usage", f"The input_feed is of type {type(input_feed).__name__}; give a dictionary of arrays "
+                           "by the inputs' names.")
         feed = {n: v._value if isinstance(v, OrtValue) else v for n, v in input_feed.items()}
         self._check_sizes(feed)
         results = self._session.run(feed)

@@ -53,9 +53,11 @@ class OrtValue:
     def ortvalue_from_numpy(cls, array: np.ndarray, device_type: str = "cpu", device_id: int = 0,
                             vendor_id: int = -1) -> "OrtValue":
         """The array's values in memory of a device, or, for "cpu", the dense array itself. Errors: BadInput for other device
-        types, Error where the device cannot be used."""
+        types and for elements that are no numbers, Error where the device cannot be used."""
+        array = np.asarray(array, order="C")
+        type_name(array.dtype)
         if device_type == "cpu":
-            return cls(np.ascontiguousarray(array))
+            return cls(array)
         return cls(Device(device_named(device_type, device_id)).tensor(array))
 
     @classmethod
@@ -67,7 +69,7 @@ class OrtValue:
         bits = np.dtype(BITS.get(name, name))
         if bits.itemsize != data.dtype.itemsize:
             raise BadInput("bad_input", f"Elements of {name} have {bits.itemsize} bytes, those of {data.dtype} were given.")
-        return cls(of_bits(np.ascontiguousarray(data).view(bits), name))
+        return cls(of_bits(np.asarray(data, order="C").view(bits), name))
 
     @classmethod
     @theirs_too()

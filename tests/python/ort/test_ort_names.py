@@ -108,6 +108,7 @@ def test_exceptions_are_onnxruntimes_and_ours(tmp_path):
     for call, theirs, ours in (
             (lambda: session.run(None, {"nobody": x}), InvalidArgument, sparkle.BadInput),
             (lambda: session.run(None, {}), InvalidArgument, ValueError),
+            (lambda: session.run(None, None), InvalidArgument, sparkle.BadInput),
             (lambda: session.run(None, {"image": x.astype(np.float64)}), InvalidArgument, sparkle.BadInput),
             (lambda: session.run(["nobody"], {"image": x}), InvalidArgument, sparkle.BadInput),
             (lambda: session.run_with_ort_values(None, {"image": ort.OrtValue.ortvalue_from_numpy(x[0])}), InvalidArgument,
@@ -151,6 +152,9 @@ def test_values_and_devices():
                        "is_sparse_tensor", "has_value", "tensor_size_in_bytes", "data_ptr"):
             assert getattr(ours, method)() == getattr(given, method)(), (dtype, method)
         assert ort.OrtValue.ortvalue_from_shape_and_type([2], ours.element_type()).data_type() == ours.data_type()
+    with pytest.raises(sparkle.BadInput, match="There is no element type"):
+        ort.OrtValue.ortvalue_from_numpy(np.array(["a", "bc"]))
+    assert ort.OrtValue.ortvalue_from_numpy(np.array(3.0)).shape() == []
     bits = np.array([0x3F80, 0x4000], np.uint16)
     value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, 16)
     assert value.data_ptr() == bits.ctypes.data

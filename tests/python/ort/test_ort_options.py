@@ -67,6 +67,11 @@ def test_the_cpu_takes_the_place_of_what_is_not_here(caplog):
         session.set_providers(["Tensor"])
     with pytest.raises(sparkle.BadInput, match="device_id of 'CUDAExecutionProvider' is 'a'; give a whole number"):
         opened(caplog, providers=[("CUDAExecutionProvider", {"device_id": "a"})])
+    assert opened(caplog, providers=cpu)[0].get_providers() == [cpu]
+    assert opened(caplog, providers=[("Tensor", None), (cpu,)])[0].get_providers() == [cpu]
+    for wrong in (3, (), (cpu, 3), (cpu, {}, {}), (3, {})):
+        with pytest.raises(sparkle.BadInput, match="The provider .+ is neither a name nor a name with a dictionary"):
+            opened(caplog, providers=[wrong])
     options = ort.SessionOptions()
     options.add_provider("Tensor", {})
     assert options.has_providers() and "'Tensor'" in opened(caplog, options)[1][0]
