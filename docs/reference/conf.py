@@ -11,7 +11,7 @@ autodoc_preserve_defaults = True
 autodoc_class_signature = "mixed"
 python_use_unqualified_type_names = True
 # What signatures name and these pages do not describe: other packages' classes, and the compiled part.
-nitpick_ignore_regex = [("py:.*", r"(os|numpy|onnx|enum|concurrent|collections)\..*"), ("py:.*", r"sparkle\._.*")]
+nitpick_ignore_regex = [("py:.*", r"(os|numpy|onnx|enum|concurrent|collections)\..*"), ("py:.*", r"sparkle\.(ort\.)?_.*")]
 html_theme = "alabaster"
 html_theme_options = {"description": "The Python interface", "page_width": "72em", "sidebar_width": "14em"}
 html_copy_source = False

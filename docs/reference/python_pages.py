@@ -14,7 +14,7 @@ from sphinx.ext.autodoc.mock import mock
 import conf
 
 # Another package's interface, whose options are described there.
-OTHERS = ("sparkle.ort", "sparkle._ort_options", "sparkle._ort_values")
+OTHERS = "sparkle.ort"
 HEAD = """The Python interface of Sparkle
 ===============================
 
@@ -31,7 +31,8 @@ The interfaces for C and C++ are `beside these pages <c/index.html>`__.
 
 def modules(package):
     """Names of the package and of its modules that are public, found by their files."""
-    files = sorted(p.stem for p in package.glob("*.py") if not p.stem.startswith("_"))
+    files = sorted([p.stem for p in package.glob("*.py") if not p.stem.startswith("_")]
+                   + [p.parent.name for p in package.glob("*/__init__.py")])
     return ["sparkle", *(f"sparkle.{name}" for name in files)]
 
 
@@ -55,7 +56,7 @@ def members_of(cls):
 def unnamed(function, *texts):
     """Its options - parameters that have a default - that none of the texts names."""
     said = " ".join(t or "" for t in texts)
-    if not inspect.isfunction(function) or function.__module__ in OTHERS or re.search(r"options are\s+those of", said):
+    if not inspect.isfunction(function) or function.__module__.startswith(OTHERS) or re.search(r"options are\s+those of", said):
         return []
     given = [p for p in inspect.signature(function).parameters.values() if p.default is not p.empty]
     return [p.name for p in given if not re.search(rf"\b{re.escape(p.name)}\b", said)]

@@ -9,6 +9,7 @@ from typing import Any, List, Optional, Sequence
 import numpy as np
 
 from sparkle import _core
+from sparkle._arguments import checked
 from sparkle._arrays import BITS, CUDA, HOST, dense, dlpack_device, of_bits, type_name
 from sparkle._errors import BadInput, translated
 
@@ -21,8 +22,10 @@ class Device:
 
     def __init__(self, name: str = "auto", threads: int = 0, calibrate: bool = False, *,
                  fallback: str = "") -> None:
+        given = checked("Device", {"name": "text", "threads": "whole", "calibrate": "flag", "fallback": "text"},
+                        dict(name=name, threads=threads, calibrate=calibrate, fallback=fallback))
         with translated():
-            self._core = _core.Device(name, threads, calibrate, fallback)
+            self._core = _core.Device(**given)
         self.name = name
         self._given = (name, threads, calibrate), fallback
         self._dlpack: Optional[tuple] = None
@@ -109,6 +112,11 @@ class DeviceInfo:
     name: str
     device: str
     unusable: str
+
+    @property
+    def software(self) -> bool:
+        """Whether it is a CPU that plays a GPU (Mesa's llvmpipe), which nothing takes unless it is named."""
+        return self.device.startswith("llvmpipe")
 
 
 def devices() -> List[DeviceInfo]:

@@ -8,12 +8,15 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from sparkle import _core
+from sparkle._arguments import checked
 from sparkle._arrays import BITS, CUDA, HOST, dense, dlpack_device, of_bits
 from sparkle._device import Device, DeviceTensor
 from sparkle._errors import BadInput, translated
 from sparkle._report import Report
 
 Inputs = Union[Any, Sequence[Any], Mapping[str, Any]]
+_KINDS = {"precision": "text", "algorithm": "text", "variant": "text", "fusion": "text", "fallback": "text",
+          "nonfinite": "text", "tuning": "path", "memory_budget": "bytes", "plan_cache_bytes": "bytes", "accuracy": "number"}
 _FEW = 4096  # elements of an input that are kept for explain() and its like
 
 
@@ -49,8 +52,9 @@ def compile(model: Union[str, os.PathLike], output: Union[str, os.PathLike], dev
     one per input, in the model's order, where the model leaves sizes open. The other options are those of a Session. The
     file serves this machine, this version, this number of threads and these shapes; others are refused."""
     device = device if isinstance(device, Device) else Device(device)
-    options = _options(algorithm=algorithm, variant=variant, fusion=fusion, memory_budget=memory_budget, accuracy=accuracy,
-                       tuning=os.fspath(tuning), nonfinite=nonfinite, fallback=fallback)
+    options = _options(checked("compilation", _KINDS, dict(
+        algorithm=algorithm, variant=variant, fusion=fusion, memory_budget=memory_budget, accuracy=accuracy, tuning=tuning,
+        nonfinite=nonfinite, fallback=fallback)))
     with translated():
         _core.compile(device._core, os.fspath(model), os.fspath(output), [list(s) for s in shapes], options)
 
@@ -99,12 +103,15 @@ class Session:
         if not in_memory and not isinstance(model, (str, os.PathLike)):
             raise BadInput("bad_usage", f"The model is a {type(model).__name__}; give a path, the bytes of a file, or an "
                            "onnx.ModelProto.")
-        self.device = device if isinstance(device, Device) else Device(device, threads, fallback=fallback)
-        given = dict(precision=precision, algorithm=algorithm, variant=variant, fusion=fusion, memory_budget=memory_budget,
-                     accuracy=accuracy, tuning=os.fspath(tuning), plan_cache_bytes=plan_cache_bytes, nonfinite=nonfinite,
-                     fallback=fallback)
+        given = checked("Session", _KINDS, dict(
+            precision=precision, algorithm=algorithm, variant=variant, fusion=fusion, memory_budget=memory_budget,
+            accuracy=accuracy, tuning=tuning, plan_cache_bytes=plan_cache_bytes, nonfinite=nonfinite, fallback=fallback))
+        if not isinstance(device, Device):
+            named = checked("Session", {"device": "device", "threads": "whole"}, dict(device=device, threads=threads))
+            device = Device(named["device"], named["threads"], fallback=fallback)
+        self.device = device
         self._given = None if in_memory else (os.path.abspath(os.fspath(model)), given)
-        options = _options(**given)
+        options = _options(given)
         with translated():
             self._open = _core.Session(self.device._core, None if in_memory else os.fspath(model),
                                        bytes(model) if in_memory else None, options)
@@ -379,7 +386,7 @@ def _reopened(path: str, device: Device, given: dict) -> Session:
     return Session(path, device, **given)
 
 
-def _options(**given: Any) -> "_core.SessionOptions":
+def _options(given: Mapping[str, Any]) -> "_core.SessionOptions":
     options = _core.SessionOptions()
     for name, value in given.items():
         setattr(options, name, value)

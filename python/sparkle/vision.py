@@ -20,6 +20,7 @@ from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from sparkle import _core
+from sparkle._arguments import checked
 from sparkle._arrays import dense, of_bits
 from sparkle._errors import BadInput, translated
 from sparkle._session import Session
@@ -108,7 +109,11 @@ class Embedding(Answer):
     embedding: np.ndarray = field(repr=False)
 
 
+_BATCH = 8  # pictures of a list that run at once
 Numbers = Union[str, float, Sequence[float]]
+_KINDS = {"task": "word", "preset": "word", "fit": "word", "color": "word", "size": "side", "crop": "side", "scale": "numbers",
+          "mean": "numbers", "std": "numbers", "pad_value": "numbers", "labels": "labels", "top": "whole",
+          "threshold": "number", "iou": "number", "tile": "whole", "overlap": "whole"}
 
 
 class Task:
@@ -124,7 +129,8 @@ class Task:
 
     ``top`` classes of an answer; boxes with a score below ``threshold`` are left out, and of two of a class that share more
     than ``iou`` of their union the better one stays. Networks that enlarge pictures of any size do so in tiles of ``tile``
-    pixels (0: whole), which share ``overlap`` pixels. A task may be used by any number of threads at once.
+    pixels (0: whole), which share ``overlap`` pixels. A task may be used by any number of threads at once. Tasks are pickled as
+    their sessions are, those of a path: the other side opens the file, and that of ``labels``.
 
     Errors: BadInput for a model that takes no picture, options that do not fit, and where nothing can be guessed; those of a
     Session."""
@@ -136,18 +142,16 @@ class Task:
                  threshold: float = 0.5, iou: float = 0.45, tile: int = 512, overlap: int = 8, **session: Any) -> None:
         if isinstance(model, Session) and session:
             raise BadInput("bad_usage", f"{', '.join(session)} open a session, and one is given; leave them out.")
+        self._given = given = checked("Task", _KINDS, dict(
+            task=task, preset=preset, labels=labels, fit=fit, color=color, size=size, crop=crop, scale=scale, mean=mean,
+            std=std, pad_value=pad_value, top=top, threshold=threshold, iou=iou, tile=tile, overlap=overlap))
+        options, called = _core.TaskOptions(), {"size": "resize", "iou": "overlap", "overlap": "tile_overlap"}
+        for name, value in given.items():
+            if name != "labels":
+                setattr(options, called.get(name, name), value)
+        options.labels = given["labels"] if isinstance(given["labels"], str) else ""
+        options.names = given["labels"] if isinstance(given["labels"], list) else []
         self.session = model if isinstance(model, Session) else Session(model, **session)
-        options = _core.TaskOptions()
-        options.task, options.preset, options.fit, options.color = task or "", preset or "", fit, color
-        options.resize, options.crop = _size(size), _size(crop)
-        options.scale, options.mean, options.std = _numbers(scale), _numbers(mean), _numbers(std)
-        options.pad_value = _numbers(pad_value)
-        if isinstance(labels, (str, os.PathLike)):
-            options.labels = os.fspath(labels)
-        elif labels is not None:
-            options.names = [str(name) for name in labels]
-        options.top, options.threshold, options.overlap = top, threshold, iou
-        options.tile, options.tile_overlap = tile, overlap
         with translated():
             self._core = _core.PictureTask(self.session._core, options)
 
@@ -175,19 +179,37 @@ class Task:
         """The names of classes; empty where nobody has named them."""
         return self._said["labels"]
 
+    def __reduce__(self) -> tuple:
+        return _reopened, (self.session, self._given)
+
     def __repr__(self) -> str:
         said = self._said
         task = f"{said['task']} ({said['why']})" if said["task"] else "known with the first picture"
         return f"<sparkle.vision.Task {self.session._name!r}: {task}; {said['preprocess']}>"
 
     def __call__(self, pictures: Any) -> Union[Answer, list]:
-        """The answer from a picture; of a list or tuple of pictures a list of answers in their order. Errors: BadInput and
+        """The answer from a picture; of a list or tuple of pictures a list of answers in their order, eight at once through a
+        model that leaves its batch open, whose numbers may differ from those of one by rounding. Errors: BadInput and
         FileUnreadable for what is no picture, those of running."""
         if isinstance(pictures, (list, tuple)):
-            return [self(picture) for picture in pictures]
+            # Those that fill no batch run one by one: two plans, not one for each number of pictures.
+            whole = len(pictures) // _BATCH * _BATCH if self._takes_batches() else 0
+            batches = [pictures[begin:begin + _BATCH] for begin in range(0, whole, _BATCH)]
+            return [answer for b in batches for answer in self._at_once(b)] + [self(picture) for picture in pictures[whole:]]
         picture = _picture(pictures)
         with translated():
             return _answer(self._core.answer(picture))
+
+    def _takes_batches(self) -> bool:
+        """Whether the input has one size of picture, and its first axis a name that is the first axis of each output too."""
+        shape = self.session.inputs[0].shape or (None,)
+        return (isinstance(shape[0], str) and all(isinstance(size, int) for size in shape[1:])
+                and all(o.shape and o.shape[0] == shape[0] for o in self.session.outputs))
+
+    def _at_once(self, pictures: Sequence[Any]) -> list:
+        given = [_picture(picture) for picture in pictures]
+        results = self.session.run(np.concatenate([self.preprocess(picture) for picture in given]))
+        return [self.answer(picture, [r[row:row + 1] for r in results]) for row, picture in enumerate(given)]
 
     def preprocess(self, picture: Any) -> np.ndarray:
         """The model's input alone: 1 x C x H x W or 1 x H x W x C, in the model's type."""
@@ -230,6 +252,8 @@ def save(path: Union[str, os.PathLike], picture: Any) -> None:
 
 def _picture(given: Any) -> "_core.Picture":
     """A picture by any of the names that the module's head lists."""
+    if isinstance(given, _core.Picture):
+        return given
     with translated():
         if isinstance(given, (str, os.PathLike)):
             return _core.Picture.read(os.fspath(given))
@@ -285,13 +309,5 @@ def _drawn_of(answer: Union[Answer, Iterable[Box]]) -> "_core.Answer":
     return _core.Answer.of_boxes([(b.x0, b.y0, b.x1, b.y1, b.score, b.index, b.label) for b in boxes])
 
 
-def _size(size: Union[None, int, str, Sequence[int]]) -> str:
-    if size is None or isinstance(size, str):
-        return size or ""
-    return str(size) if isinstance(size, int) else "x".join(str(side) for side in size)
-
-
-def _numbers(numbers: Numbers) -> str:
-    if isinstance(numbers, str):
-        return numbers
-    return ",".join(repr(float(v)) for v in (numbers if isinstance(numbers, (list, tuple, np.ndarray)) else [numbers]))
+def _reopened(session: Session, given: dict) -> Task:
+    return Task(session, **given)

@@ -368,21 +368,31 @@ def test_like_onnxruntime():
     np.testing.assert_array_equal(y, z)
     with pytest.raises(sparkle.BadInput):
         session.run(["nothing"], {i.name: x})
-    with pytest.raises(sparkle.BadInput, match="no provider 'Tensor' here; list CPUExecutionProvider"):
-        InferenceSession(str(MODEL), providers=["Tensor"])
-    if "CUDAExecutionProvider" not in sparkle.ort.get_available_providers():
-        for providers in (["CUDAExecutionProvider"], [("CUDAExecutionProvider", {"device_id": 0})]):
-            with pytest.raises(sparkle.BadInput, match="no provider 'CUDAExecutionProvider' .+ here; list CPU"):
-                InferenceSession(str(MODEL), providers=providers)
-    with pytest.warns(UserWarning, match="no provider 'Tensor' here; CPUExecutionProvider runs") as noted:
-        session = InferenceSession(str(MODEL), providers=["Tensor", ("CPUExecutionProvider", {})])
-    assert noted[0].filename == __file__ and session.get_providers() == ["CPUExecutionProvider"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for providers in (None, [], ["CPUExecutionProvider"]):
             InferenceSession(str(MODEL), providers=providers)
     with pytest.raises(AttributeError, match="no option 'graph_optimisation'"):
         options.graph_optimisation = 99
+
+
+def test_arguments_of_a_wrong_type_are_one_sentence():
+    for name, value, advice in (
+            ("device", 3, "give a Device or its name."), ("precision", 1, "give a text."), ("algorithm", b"x", "give a text."),
+            ("variant", 1, "give a text."), ("fusion", None, "give a text."), ("nonfinite", 0, "give a text."),
+            ("fallback", 1, "give a text."), ("tuning", 3, "give a path."),
+            ("memory_budget", "1", "give a whole number of bytes."), ("plan_cache_bytes", 2.5, "give a whole number of bytes."),
+            ("accuracy", "x", "give a number."),
+            ("threads", "2", "give a whole number below 2^31."), ("threads", 1 << 40, "give a whole number below 2^31.")):
+        with pytest.raises(sparkle.BadInput) as told:
+            sparkle.Session(MODEL, **{name: value})
+        said = f"The Session's {name} is {value!r}, of type {type(value).__name__}; {advice}"
+        assert str(told.value) == said and told.value.code == "bad_usage"
+    with pytest.raises(sparkle.BadInput, match="The Device's calibrate is 'no', of type str; give True or False"):
+        sparkle.Device("cpu", calibrate="no")
+    with pytest.raises(sparkle.BadInput, match="The compilation's memory_budget is '1'"):
+        sparkle.compile(MODEL, "never.sparkle", memory_budget="1")
+    assert sparkle.Session(MODEL, threads=np.int64(1), accuracy=np.float32(1e-3), memory_budget=np.int32(0)).inputs
 
 
 def test_expressions():

@@ -199,15 +199,66 @@ def test_options_that_do_not_fit_are_named():
         vision.Task(sparkle.Session(MODEL), threads=2)
 
 
-def test_classes_named_in_a_model_in_memory():
+def test_arguments_of_a_wrong_type_are_one_sentence():
+    whole, numbers = "give a whole number below 2^31.", "give a number, several in a list, or a text such as \"1/255\"."
+    for name, value, advice in (
+            ("task", 1, "give a text, or None."), ("labels", 3, "give names in a list, or the path of a file with one a line."),
+            ("size", 6.5, "give a number of pixels, (width, height), or a text such as \"320x240\"."), ("mean", ["a"], numbers),
+            ("scale", None, numbers), ("top", "5", whole), ("tile", 1 << 40, whole), ("overlap", 1.5, whole),
+            ("threshold", "0.5", "give a number."), ("iou", None, "give a number."),
+            ("color", b"rgb", "give a text, or None.")):
+        with pytest.raises(sparkle.BadInput) as told:
+            vision.Task(MODEL, **{name: value})
+        assert str(told.value).startswith(f"The Task's {name} is ") and str(told.value).endswith(advice)
+    with pytest.raises(sparkle.BadInput, match="The Session's threads is '2', of type str; give a whole number"):
+        vision.Task(MODEL, threads="2")
+    given, meant = (vision.Task(MODEL, size=size, fit="stretch") for size in (np.int64(64), "64"))
+    assert given.preprocessing == meant.preprocessing
+
+
+def test_tasks_are_pickled_by_path_and_options(tmp_path, monkeypatch):
+    (tmp_path / "names.txt").write_text("a\nb\n")
+    monkeypatch.chdir(tmp_path)
+    task = vision.Task(MODEL, "upscale", labels="names.txt", tile=16, overlap=4, threads=1)
+    kept = pickle.dumps(task)
+    monkeypatch.chdir("/")
+    again = pickle.loads(kept)
+    assert repr(again) == repr(task) and again.labels == task.labels and again.task == "upscale"
+    np.testing.assert_array_equal(again(small()).picture, task(small()).picture)
+    with pytest.raises(TypeError, match="of bytes cannot be pickled"):
+        pickle.dumps(vision.Task(MODEL.read_bytes()))
+
+
+def mean_colours(rows, rows_out):
+    """A model whose classes are the mean colours, by name."""
     onnx = pytest.importorskip("onnx")
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
     nodes = [helper.make_node("GlobalAveragePool", ["x"], ["y"]), helper.make_node("Flatten", ["y"], ["z"])]
     graph = helper.make_graph(nodes, "g",
-                              [helper.make_tensor_value_info("x", kind, [1, 3, 8, 8])],
-                              [helper.make_tensor_value_info("z", kind, [1, 3])])
+                              [helper.make_tensor_value_info("x", kind, [rows, 3, 8, 8])],
+                              [helper.make_tensor_value_info("z", kind, [rows_out, 3])])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     onnx.helper.set_model_props(made, {"names": "{0: 'red', 1: 'green', 2: 'blue'}"})
+    return made
+
+
+@pytest.mark.parametrize("rows, rows_out, runs", [("N", "N", 2), ("N", "M", 0), (1, 1, 0)])
+def test_lists_run_in_batches_where_the_model_leaves_the_batch_open(rows, rows_out, runs):
+    task = vision.Task(mean_colours(rows, rows_out), "classify", preset="unit", fit="stretch", threads=2)
+    pictures = [np.random.default_rng(i).integers(0, 256, (8 + i, 9, 3), dtype=np.uint8) for i in range(18)]
+    alone, run, shapes = [task(picture) for picture in pictures], task.session.run, []
+    task.session.run = lambda x: shapes.append(x.shape) or run(x)
+    together = task(pictures)
+    assert shapes == [(8, 3, 8, 8)] * runs
+    for one, other in zip(alone, together):
+        assert [c.label for c in other.classes] == [c.label for c in one.classes]
+        assert [c.value for c in other.classes] == pytest.approx([c.value for c in one.classes], abs=1e-6)
+    with pytest.raises(sparkle.BadInput, match="NoneType was given"):
+        task([*pictures[:7], None])
+
+
+def test_classes_named_in_a_model_in_memory():
+    made = mean_colours(1, 1)
     blue = np.zeros((8, 8, 3), np.uint8)
     blue[:, :, 2] = 255
     task = vision.Task(made.SerializeToString(), preset="unit")

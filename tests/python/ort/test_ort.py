@@ -11,7 +11,7 @@ import pytest
 
 import sparkle
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 MODEL = ROOT / "models" / "upscale2x.onnx"
 
 # What tutorials and repositories set and call.
@@ -89,6 +89,8 @@ def test_options_are_followed_or_warned_about_once():
     run_options.terminate = True
     with pytest.raises(sparkle.BadInput, match="terminate is set"):
         session.run(None, {}, run_options)
+    with pytest.raises(sparkle.BadInput, match="The SessionOptions's intra_op_num_threads is '2', of type str; give a whole"):
+        options.intra_op_num_threads = "2"
     with pytest.raises(AttributeError, match="no option 'whatever'"):
         run_options.whatever = 1
     with pytest.raises(sparkle.NotServed, match="no libraries of operators"):
