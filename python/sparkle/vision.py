@@ -13,6 +13,7 @@ channels (grey, grey and alpha, RGB, RGB and alpha). JPEG, PNG, WebP, TIFF, BMP 
 their EXIF says; alpha is composited over white. What is guessed goes to the logger "sparkle" too, as INFO.
 """
 import json
+import logging
 import os
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping, Optional, Sequence, Union
@@ -154,6 +155,7 @@ class Task:
         self.session = model if isinstance(model, Session) else Session(model, **session)
         with translated():
             self._core = _core.PictureTask(self.session._core, options)
+        self._apart: Optional[bool] = None  # whether pictures have the same results together as alone; None: not yet tried
 
     @property
     def _said(self) -> dict:
@@ -208,8 +210,19 @@ class Task:
 
     def _at_once(self, pictures: Sequence[Any]) -> list:
         given = [_picture(picture) for picture in pictures]
-        results = self.session.run(np.concatenate([self.preprocess(picture) for picture in given]))
-        return [self.answer(picture, [r[row:row + 1] for r in results]) for row, picture in enumerate(given)]
+        inputs = [self.preprocess(picture) for picture in given]
+        if self._apart is not False:
+            results = self.session.run(np.concatenate(inputs))
+            if self._apart is None:  # names promise it; the first batch shows it
+                self._apart = all(_agree(alone, result[row:row + 1])
+                                  for row in (0, len(inputs) - 1)
+                                  for alone, result in zip(self.session.run(inputs[row]), results))
+                if not self._apart:
+                    logging.getLogger("sparkle").warning(
+                        "Pictures of %r have other results together than alone; lists run one by one.", self.session._name)
+            if self._apart:
+                return [self.answer(picture, [r[row:row + 1] for r in results]) for row, picture in enumerate(given)]
+        return [self.answer(picture, self.session.run(tensor)) for picture, tensor in zip(given, inputs)]
 
     def preprocess(self, picture: Any) -> np.ndarray:
         """The model's input alone: 1 x C x H x W or 1 x H x W x C, in the model's type."""
@@ -248,6 +261,14 @@ def save(path: Union[str, os.PathLike], picture: Any) -> None:
     given = _picture(picture)
     with translated():
         given.write(os.fspath(path))
+
+
+def _agree(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether they are the same but for rounding in the type that they have."""
+    most = 0.02 if np.asarray(a).dtype.itemsize < 4 else 1e-3
+    one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    near = most * np.max(np.abs(one), initial=0)
+    return one.shape == other.shape and np.allclose(one, other, rtol=most, atol=near, equal_nan=True)
 
 
 def _picture(given: Any) -> "_core.Picture":

@@ -249,12 +249,28 @@ def test_lists_run_in_batches_where_the_model_leaves_the_batch_open(rows, rows_o
     alone, run, shapes = [task(picture) for picture in pictures], task.session.run, []
     task.session.run = lambda x: shapes.append(x.shape) or run(x)
     together = task(pictures)
-    assert shapes == [(8, 3, 8, 8)] * runs
+    # The first and the last of the first batch run alone too, to see that both ways agree.
+    assert shapes == [(8, 3, 8, 8), (1, 3, 8, 8), (1, 3, 8, 8), (8, 3, 8, 8)][: 2 * runs]
     for one, other in zip(alone, together):
         assert [c.label for c in other.classes] == [c.label for c in one.classes]
         assert [c.value for c in other.classes] == pytest.approx([c.value for c in one.classes], abs=1e-6)
     with pytest.raises(sparkle.BadInput, match="NoneType was given"):
         task([*pictures[:7], None])
+
+
+def test_a_model_that_mixes_its_items_runs_them_one_by_one(caplog):
+    onnx = pytest.importorskip("onnx")
+    made = mean_colours("N", "N")
+    made.graph.node[1].output[0] = "w"
+    made.graph.node.append(onnx.helper.make_node("ReduceMax", ["w"], ["m"], axes=[0], keepdims=1))
+    made.graph.node.append(onnx.helper.make_node("Sub", ["w", "m"], ["z"]))
+    task = vision.Task(made, "embed", preset="unit", fit="stretch")
+    pictures = [np.random.default_rng(i).integers(0, 256, (8, 8, 3), dtype=np.uint8) for i in range(16)]
+    for _ in range(2):
+        for answer in task(pictures):
+            np.testing.assert_array_equal(answer.embedding, np.zeros(3))  # of one picture the largest is its own
+    assert [record.message for record in caplog.records if "one by one" in record.message] == [
+        f"Pictures of {task.session._name!r} have other results together than alone; lists run one by one."]
 
 
 def test_classes_named_in_a_model_in_memory():
