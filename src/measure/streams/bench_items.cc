@@ -37,7 +37,7 @@ Result<std::vector<std::vector<HostTensor>>> bench_items(const std::vector<HostT
 
 Error wrong_item(const std::string& how, size_t item) {
   return {Reason::internal, "An item that was run " + how + " (" + std::to_string(item) +
-                                ") has other outputs than the same item by itself on wiped memory."};
+                                ") is wrong: the same item by itself on wiped memory has other outputs."};
 }
 
 }  // namespace sparkle
