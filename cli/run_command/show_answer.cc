@@ -9,21 +9,21 @@
 
 namespace sparkle::cli {
 
-Result<std::optional<TaskGuess>> choose_task(const Session& session, const Plan* plan, const Preprocess& preprocess,
+Result<std::optional<TaskGuess>> choose_task(const Session& session, const Plan* plan, int64_t width, int64_t height,
                                              const RunOptions& o) {
   if (!o.task.empty()) {
     SPARKLE_TRY(task, task_named(o.task));
     return std::optional(TaskGuess{task, "as asked for"});
   }
-  if (!plan) return std::optional<TaskGuess>();  // a model in parts: its outputs' shapes are the data's
-  auto guess = guess_task(output_forms(session, plan), preprocess.width, preprocess.height);
+  auto guess = guess_task(output_forms(session, plan), width, height);
   if (guess && guess->task == Task::classify) return std::optional<TaskGuess>();
   return guess;
 }
 
-AnswerOptions answer_options(const RunOptions& o) {
+AnswerOptions answer_options(const RunOptions& o, size_t names) {
   AnswerOptions options;
   options.top = o.top, options.detect.threshold = o.threshold, options.detect.overlap = o.iou;
+  options.detect.names = static_cast<int>(names);
   return options;
 }
 
@@ -32,12 +32,13 @@ Result<nlohmann::json> show_answer(const Session& session, const std::vector<Hos
                                    const RunOptions& o, bool quiet, std::vector<std::string>& written) {
   std::vector<std::string> names;
   for (const SessionInput& output : session.outputs()) names.push_back(output.name);
-  SPARKLE_TRY(answer, make_answer(task.task, names, outputs, preprocess, rows_of(picture), answer_options(o)));
+  SPARKLE_TRY(answer, make_answer(task.task, names, outputs, preprocess, rows_of(picture), answer_options(o, labels.size())));
   nlohmann::json json = to_json(answer, labels);
   json["task_why"] = task.why;
   if (!quiet) {
     std::printf("task     %s, %s%s\n", name_of(task.task), printable(task.why).c_str(),
                 o.task.empty() ? "; --task says otherwise" : "");
+    if (!answer.form.empty()) std::printf("form     %s\n", answer.form.c_str());
     for (const std::string& line : to_lines(answer, labels)) std::printf("  %s\n", printable(line).c_str());
   }
   if (o.output.empty()) return json;

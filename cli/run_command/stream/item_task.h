@@ -20,6 +20,8 @@ class ItemTask {
   static Result<ItemTask> of_stream(const RunOptions& options, Session& session, const Preprocess& preprocess, int64_t rows);
 
   const std::optional<TaskGuess>& task() const { return task_; }
+  // Whether its answer says more than rows of classes do.
+  bool beyond_classes() const { return task_ && task_->task != Task::classify; }
   // The picture as far as the answer needs it: most tasks look at its size alone.
   Picture needed(Picture picture) const;
   // Of one item's outputs, in the model's order; null where nothing is answered. Errors: bad_input.

@@ -47,8 +47,14 @@ class Stream {
     if (!options.trace.empty()) trace = std::make_shared<PipelineTrace>();
   }
 
-  Status prepare(int64_t batch) {
+  // `alone`: an item is the whole of the input, which has no axis for several.
+  Status prepare(int64_t batch, bool alone) {
     const SessionInput& input = session_->inputs()[0];
+    if (alone && batch > 1)
+      return Error{Reason::bad_usage, "Input " + listed_inputs({input}) +
+                                          " takes one picture, without an axis for several; "
+                                          "leave --batch out."};
+    if (alone) return ok();
     SPARKLE_TRY(rows, batch_of(input, batch));
     rows_ = rows, fixed_ = input.shape.size() > 0 && input.shape[0] > 1;
     return ok();
@@ -173,7 +179,7 @@ class Stream {
       const std::string& name = session_->outputs()[i].name;
       SPARKLE_TRY(part, row_of(outputs[i], name, row, rows));
       SPARKLE_TRY(figures, in_float_type(part, DType::f32));
-      said.outputs.push_back(show_output(name, figures, part.dtype, labels_, options_.top, true));
+      said.outputs.push_back(show_output(name, figures, part.dtype, labels_, task.beyond_classes() ? 0 : options_.top, true));
       own.push_back(std::move(part));
     }
     SPARKLE_TRY(answered, task.answer(own, picture, labels_));
@@ -198,11 +204,18 @@ class Stream {
   Status stopped_ = ok();
 };
 
+// Whether a picture is the whole of the input, without an axis for several.
+bool takes_one_picture(const SessionInput& input) {
+  const auto wanted = picture_input(input.dtype, input.shape);
+  return wanted && !wanted->batched;
+}
+
 // How an item of one picture becomes the input of one row, guessed from what the outputs are for one.
-Result<Preprocess> preprocess_of(const Session& session, const RunOptions& o) {
+Result<Preprocess> preprocess_of(Session& session, const RunOptions& o) {
   SessionInput input = session.inputs()[0];
+  if (takes_one_picture(input)) return choose_preprocess(input, known_output_forms(session), o.metadata, o.words);
   const int64_t rows = input.shape.size() > 0 ? std::exchange(input.shape[0], 1) : 1;
-  std::vector<OutputForm> outputs = output_forms(session, nullptr);
+  std::vector<OutputForm> outputs = known_output_forms(session);
   for (OutputForm& output : outputs)
     if (!output.shape.empty() && output.shape[0] == rows) output.shape[0] = 1;
   return choose_preprocess(input, outputs, o.metadata, o.words);
@@ -304,7 +317,6 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
     if (auto writable = check_writable(o.trace); !writable.ok()) return fail(writable.error());
   }
   Stream stream(common, o, devices, labels);
-  if (auto prepared = stream.prepare(o.batch); !prepared.ok()) return fail(prepared.error());
   const DType type = session->inputs()[0].dtype;
   std::vector<std::string> items;
   std::unique_ptr<Frames> frames;
@@ -321,6 +333,8 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
   }
   Preprocess preprocess;
   const bool pictures = frames || !std::all_of(items.begin(), items.end(), is_tensor_file);
+  if (auto prepared = stream.prepare(o.batch, pictures && takes_one_picture(session->inputs()[0])); !prepared.ok())
+    return fail(prepared.error());
   if (pictures) {
     auto chosen = preprocess_of(*session, o);
     if (!chosen.ok()) return fail(chosen.error());
@@ -369,6 +383,7 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
     const std::string text = pipeline_trace_text(*stream.trace);
     if (auto written = write_file(o.trace, std::as_bytes(std::span(text))); !written.ok()) return fail(written.error());
   }
+  if (!status.ok() && o.output.empty() && reader_is_gone()) return kBadInput;  // the program ends without a word
   if (!status.ok()) return fail(status.error(), common);
   return summary(common, o, stream, devices, begin, seconds, frames ? "frames" : "items");
 }
