@@ -228,11 +228,8 @@ int run(const CommonOptions& asked, RunOptions o) {
   if (auto applies = refuse_options(*o.command, {"--trace"}, "is for many items; 'sparkle report --trace' draws one run");
       !applies.ok())
     return fail(applies.error());
-  if (!o.output.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(o.output, error);
-    if (error) return fail({Reason::file_unwritable, "The folder '" + o.output + "' cannot be made: " + error.message() + "."});
-  }
+  if (!o.output.empty())
+    if (auto made = make_output_folder(o.output); !made.ok()) return fail(made.error());
   bool handled = false;
   std::optional<Picture> picture;
   if (const int status = try_upscale(common, o, *device, session, handled, picture); handled || status != kDone) return status;
@@ -335,7 +332,8 @@ void add_run(CLI::App& app, Chosen& chosen) {
   command->add_option(
       "--output", o->output,
       "folder for outputs: .npy, and .png of pictures; of many items a file of answers, its name ending in .jsonl or "
-      ".csv, that is gone on with where it stopped");
+      ".csv, that is gone on with where it stopped, or where the task is drawn (detect, segment, upscale, depth) a folder for "
+      "the pictures beside answers.jsonl");
   command
       ->add_option("--batch", o->batch,
                    "many items: so many in a run; a model made for one takes them where its operators keep items apart")

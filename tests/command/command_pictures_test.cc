@@ -145,6 +145,52 @@ TEST_F(CommandPicture, WithoutAnAxisForSeveral) {
   }
 }
 
+// Several pictures and a folder: what is drawn of each, named after it and never over another's, beside the lines.
+TEST_F(CommandPicture, SeveralAreDrawnIntoAFolder) {
+  HostTensor rows = filled({1, 10, 6}, 0);
+  const float box[] = {2, 3, 9, 12, 0.75f, 1};
+  std::copy_n(box, 6, rows.data<float>());
+  save_constant("rows.onnx", {1, 3, 16, 16}, {{"output0", rows}});
+  for (const char* folder : {"one", "two"}) std::filesystem::create_directory(folder_ / folder);
+  for (const char* name : {"one/a.ppm", "two/a.ppm", "two/a_2.ppm"}) write(name, text_of("a.ppm"));
+  const std::string words = "run rows.onnx a.ppm one two --output drawn";
+  const auto said = sparkle(words);
+  ASSERT_EQ(said.status, 0) << said.err;
+  EXPECT_SAYS(said.out, "4 items answered");
+  const auto alone = sparkle("run rows.onnx a.ppm --output alone");
+  ASSERT_EQ(alone.status, 0) << alone.err;
+  const std::string picture = text_of("alone/a_detect.png");
+  ASSERT_FALSE(picture.empty());
+  for (const char* name : {"a", "a_2", "a_3", "a_4"})  // two/a_2.ppm keeps its name
+    EXPECT_EQ(text_of("drawn/" + std::string(name) + "_detect.png") == picture, true) << name;
+  std::istringstream lines(text_of("drawn/answers.jsonl"));
+  std::vector<std::string> written;
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    EXPECT_EQ(json["answer"]["boxes"].size(), 1u) << line;
+    written.push_back(json["answer"]["written"][0]);
+  }
+  const std::vector<std::string> want = {"drawn/a_detect.png", "drawn/a_3_detect.png", "drawn/a_4_detect.png",
+                                         "drawn/a_2_detect.png"};
+  EXPECT_EQ(written, want);
+  EXPECT_SAYS(sparkle(words).out, "4 had been before");
+  EXPECT_SAYS(refusal("run rows.onnx a.ppm - --output other"), "Standard input is read once");
+  EXPECT_SAYS(refusal("run rows.onnx a.ppm one --task embed --output other"), "a folder is for pictures in files");
+  write("file", "");
+  EXPECT_SAYS(refusal("run rows.onnx a.ppm one --output file/folder"), "The folder 'file/folder' cannot be made");
+  // Masks, depths and larger pictures as well.
+  save_constant("mask.onnx", {1, 3, 16, 16}, {{"y", filled({1, 21, 16, 16}, 0.5f)}});
+  save_constant("depth.onnx", {1, 3, 16, 16}, {{"depth", filled({1, 1, 16, 16}, 0.5f)}});
+  save_constant("large.onnx", {1, 3, 16, 16}, {{"y", filled({1, 3, 32, 32}, 0.5f)}});
+  for (const char* model : {"mask", "depth", "large"}) {
+    const auto more = sparkle("run " + std::string(model) + ".onnx one two --output " + model);
+    EXPECT_EQ(more.status, 0) << more.err;
+  }
+  for (const char* name : {"mask/a_segment.png", "mask/a_mask.png", "mask/a_3_mask.png", "depth/a_3_depth.png",
+                           "large/a_upscale.png", "large/a_2_upscale.png"})
+    EXPECT_TRUE(std::filesystem::is_regular_file(folder_ / name)) << name;
+}
+
 // Who has read enough ends the program, which says nothing about it.
 TEST_F(CommandPicture, AReaderThatLeavesIsNoError) {
   save_constant("embed.onnx", {1, 3, 16, 16}, {{"embedding", filled({1, 4000}, 0.5f)}});

@@ -38,7 +38,8 @@ Picture ItemTask::needed(Picture picture) const {
 }
 
 Result<nlohmann::json> ItemTask::answer(const std::vector<HostTensor>& outputs, const Picture& picture,
-                                        const std::vector<std::string>& labels) const {
+                                        const std::vector<std::string>& labels, const AnswerPictures* pictures,
+                                        int64_t item) const {
   if (!task_ || (picture.width == 0 && !asked_)) return nlohmann::json();
   if (picture.width == 0)
     return Error{Reason::bad_input, std::string("The item is a tensor, and --task ") + name_of(task_->task) +
@@ -48,6 +49,10 @@ Result<nlohmann::json> ItemTask::answer(const std::vector<HostTensor>& outputs, 
   SPARKLE_TRY(answer, make_answer(task_->task, names_, outputs, preprocess_, picture.rows(), options));
   nlohmann::json json = to_json(answer, labels);
   json["task_why"] = task_->why;
+  if (pictures) {
+    SPARKLE_TRY(written, pictures->write(item, answer, labels));
+    json["written"] = written;
+  }
   return json;
 }
 

@@ -16,6 +16,8 @@
 #include "run/pipeline/shared_pipeline.h"
 #include "prepare/shape_advice.h"
 #include "run_command/progress.h"
+#include "run_command/show_answer.h"
+#include "run_command/stream/answer_pictures.h"
 #include "run_command/stream/answers.h"
 #include "run_command/stream/frames.h"
 #include "run_command/stream/gather.h"
@@ -87,11 +89,16 @@ class Stream {
 
   Counts counts;
   ItemTask task;
-  std::vector<DeviceShare> shares;  // of several devices
-  std::string why;                  // these work
+  std::optional<AnswerPictures> pictures;  // where --output is a folder
+  std::vector<DeviceShare> shares;         // of several devices
+  std::string why;                         // these work
   std::shared_ptr<PipelineTrace> trace;
 
  private:
+  struct Place {
+    int64_t item;
+    Picture picture;
+  };
   template <class P>
   Status run(P& pipeline, int64_t begin, int64_t end, const std::function<Read(int64_t)>& read, Answers& answers,
              Progress& progress) {
@@ -139,8 +146,7 @@ class Stream {
     const auto done = [this, of, rows, &answers, &progress](Pipeline::Outputs outputs) {
       for (size_t r = 0; r < of->size(); ++r) {
         const Place& place = (*of)[r];
-        auto said =
-            outputs.ok() ? answer(*outputs, static_cast<int64_t>(r), rows, place.picture) : Result<Said>(outputs.error());
+        auto said = outputs.ok() ? answer(*outputs, static_cast<int64_t>(r), rows, place) : Result<Said>(outputs.error());
         if (said.ok()) {
           ++counts.answered;
           stop_with(answers.put(place.item, said->outputs, said->answer));
@@ -148,7 +154,8 @@ class Stream {
           ++counts.failed;
           stop_with(answers.put_error(place.item, said.error().message));
           // What no other item would survive ends the stream.
-          if (said.error().reason == Reason::device_lost) stop_with(said.error());
+          const Reason reason = said.error().reason;
+          if (reason == Reason::device_lost || reason == Reason::file_unwritable) stop_with(said.error());
         }
       }
       const std::lock_guard lock(mutex_);
@@ -172,7 +179,7 @@ class Stream {
   struct Said {
     nlohmann::json outputs, answer;
   };
-  Result<Said> answer(const std::vector<HostTensor>& outputs, int64_t row, int64_t rows, const Picture& picture) const {
+  Result<Said> answer(const std::vector<HostTensor>& outputs, int64_t row, int64_t rows, const Place& place) const {
     Said said{nlohmann::json::array(), {}};
     std::vector<HostTensor> own;
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -182,7 +189,7 @@ class Stream {
       said.outputs.push_back(show_output(name, figures, part.dtype, labels_, task.beyond_classes() ? 0 : options_.top, true));
       own.push_back(std::move(part));
     }
-    SPARKLE_TRY(answered, task.answer(own, picture, labels_));
+    SPARKLE_TRY(answered, task.answer(own, place.picture, labels_, pictures ? &*pictures : nullptr, place.item));
     said.answer = std::move(answered);
     return said;
   }
@@ -194,10 +201,6 @@ class Stream {
   const std::vector<std::string>& labels_;
   int64_t rows_ = 1;
   bool fixed_ = false;
-  struct Place {
-    int64_t item;
-    Picture picture;
-  };
   std::vector<HostTensor> gathered_;
   std::vector<Place> of_;
   std::mutex mutex_;
@@ -343,7 +346,15 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
   }
   if (o.output.ends_with(".csv") && !o.task.empty() && o.task != "classify")
     return fail({Reason::bad_usage, "CSV holds classes, and --task " + o.task + " answers others; write --output FILE.jsonl."});
-  auto answers = Answers::open(o.output, o.model, items, o.top);
+  std::string lines = o.output;
+  const auto drawn = stream.task.task() && is_drawn(stream.task.task()->task);
+  if (!o.output.empty() && !Answers::is_name(o.output) && drawn && !frames) {
+    auto folder = AnswerPictures::open(o.output, items);
+    if (!folder.ok()) return fail(folder.error());
+    stream.pictures = std::move(*folder);
+    lines = stream.pictures->lines();
+  }
+  auto answers = Answers::open(lines, o.model, items, o.top);
   if (!answers.ok()) return fail(answers.error());
   const int64_t begin = (*answers)->done();
   if (frames && begin > 0)
