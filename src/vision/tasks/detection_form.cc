@@ -71,13 +71,13 @@ DetectionForm detection_form(const std::vector<OutputForm>& outputs, int64_t wid
   const Dims& s = outputs[0].shape;
   const bool six = s.size() == 3 && s[0] <= 1 && s[2] == 6;
   if (six && preset == "yolov10") return DetectionForm::rows;
-  if (width <= 0 || height <= 0) return six && s[1] > 0 && s[1] <= kMostRows ? DetectionForm::rows : DetectionForm::none;
+  if (width <= 0 || height <= 0) return six && s[1] > 1 && s[1] <= kMostRows ? DetectionForm::rows : DetectionForm::none;
   const int64_t cells = cells_of(width, height);
   if (s.size() == 3 && s[0] <= 1) {
     if (s[1] == cells && s[2] >= 6) return DetectionForm::grid;
     if (s[1] == 3 * cells && s[2] >= 6) return DetectionForm::anchors;
     if (s[2] == cells && s[1] >= 5) return DetectionForm::columns;
-    if (six && s[1] <= kMostRows) return DetectionForm::rows;
+    if (six && s[1] != 1 && s[1] <= kMostRows) return DetectionForm::rows;
   }
   // A box a cell: far fewer cells than pixels, and classes behind object and box.
   if (s.size() == 4 && s[0] <= 1 && s[1] >= 6 && s[2] > 1 && s[3] > 1 && s[2] * 16 == height && s[3] * 16 == width)

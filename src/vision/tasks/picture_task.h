@@ -33,8 +33,8 @@ struct TaskAnswer {
 
 // The outputs of a plan, or where there is none those that the session declares.
 std::vector<OutputForm> output_forms(const Session& session, const Plan* plan);
-// Those that tell how a picture is prepared: as declared, or where the model's file leaves sizes of them out as they are planned
-// for the sizes of its only input.
+// Those that tell how a picture is prepared: as declared, or where the model's file leaves sizes of them out as they are
+// planned for the sizes of its only input.
 std::vector<OutputForm> known_output_forms(Session& session);
 
 // May be used by any number of threads at once.
