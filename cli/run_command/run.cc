@@ -352,7 +352,7 @@ void add_run(CLI::App& app, Chosen& chosen) {
       "pictures: imagenet (shorter side 256, crop 224, mean and deviation), unit (0..1), raw (0..255), mobilenet "
       "(x/127.5-1), ultraface (stretched, (x-127)/128), yolox (BGR, letterbox, 0..255), yolo (letterbox in the middle, "
       "0..1), yolov10 (the same), detr (stretched, mean and deviation of imagenet), rtdetr (stretched, 0..1), "
-      "torchvision (the same), deeplab (stretched, x/127.5-1); without it guessed, and said");
+      "torchvision (the same), deeplab (stretched, x/127.5-1; without it guessed, and said)");
   command
       ->add_option("--task", o->task,
                    "of pictures: classify, detect, segment, upscale, depth or embed; without it guessed from the outputs")
