@@ -1,5 +1,8 @@
 #include "command.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -332,6 +335,11 @@ int status_of(const Error& error, const CommonOptions& options) {
   if (of_device && !options.require.empty()) return kRequirement;
   if (error.reason == Reason::no_kernel && options.fallback == "forbid") return kRequirement;
   return error.reason == Reason::internal ? kCheckFailed : kBadInput;
+}
+
+bool reader_is_gone() {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
 }
 
 int fail(const Error& error) { return fail(error, {}); }

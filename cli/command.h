@@ -81,6 +81,9 @@ void show_waiting();
 // device_unusable, naming the first layer that does not meet it.
 Status check_fallback(const Plan& plan, const CommonOptions& options);
 
+// Whether nobody reads standard output any more, as behind `| head`. What fails by it ends the program without a word.
+bool reader_is_gone();
+
 // Prints "sparkle: SENTENCE" on stderr and gives the status that fits the reason. After print_errors_as_json() also
 // {"error": {"reason": CODE, "message": SENTENCE, "details": [LINE, ...]}} on stdout, details where there are some.
 int fail(const Error& error);

@@ -1,7 +1,5 @@
 // The command `sparkle`: one subcommand per file. Status: 0 done, 1 a check failed, 2 bad usage or input, 3 a requirement not
 // met.
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -83,12 +81,6 @@ std::vector<std::string> words_of(const CLI::App& app, int argc, char** argv) {
   guard_expression(*app.get_subcommand("eval"), words);
   words.insert(words.begin(), "eval");
   return words;
-}
-
-// Whether nobody reads standard output any more, as behind `| head`.
-bool reader_is_gone() {
-  pollfd out{STDOUT_FILENO, POLLOUT, 0};
-  return ::poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
 }
 
 // Ends as a process does that writes to a reader who has seen enough: without a word, by the signal for it.

@@ -103,7 +103,9 @@ Result<Prepared> prepare_inputs(Session& session, const RunOptions& o, std::opti
   SPARKLE_TRY(plan, plan_of(session, p.tensors));
   p.plan = std::move(plan);
   if (!pictures.empty() && pictures[0].input == 0) {
-    SPARKLE_TRY(task, choose_task(session, p.plan.get(), pictures[0].preprocess, o));
+    const Dims& shape = p.tensors[0].shape;
+    const int height = height_axis(pictures[0].preprocess);
+    SPARKLE_TRY(task, choose_task(session, p.plan.get(), shape[height], shape[height + 1], o));
     p.task = std::move(task), p.preprocess = pictures[0].preprocess;
     if (p.task) p.picture = pictures[0].picture.image();
   } else if (!o.task.empty()) {
@@ -215,7 +217,8 @@ int run(const CommonOptions& asked, RunOptions o) {
   auto opened = open_session(std::move(*model), device->backend, *options, o.batch);
   if (!opened.ok()) return fail(opened.error());
   Session& session = **opened;
-  for (const SessionInput& output : session.outputs()) o.outputs.push_back({output.name, output.dtype, output.shape});
+  o.outputs = std::all_of(o.inputs.begin(), o.inputs.end(), is_tensor_file) ? output_forms(session, nullptr)
+                                                                            : known_output_forms(session);
   if (is_stream(o, session)) {
     Together alone;
     alone.names.push_back(common.device == "auto" ? "cpu" : common.device), alone.note = device->note;
@@ -225,11 +228,8 @@ int run(const CommonOptions& asked, RunOptions o) {
   if (auto applies = refuse_options(*o.command, {"--trace"}, "is for many items; 'sparkle report --trace' draws one run");
       !applies.ok())
     return fail(applies.error());
-  if (!o.output.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(o.output, error);
-    if (error) return fail({Reason::file_unwritable, "The folder '" + o.output + "' cannot be made: " + error.message() + "."});
-  }
+  if (!o.output.empty())
+    if (auto made = make_output_folder(o.output); !made.ok()) return fail(made.error());
   bool handled = false;
   std::optional<Picture> picture;
   if (const int status = try_upscale(common, o, *device, session, handled, picture); handled || status != kDone) return status;
@@ -277,11 +277,13 @@ int run(const CommonOptions& asked, RunOptions o) {
   }
   nlohmann::json rows = nlohmann::json::array();
   std::vector<std::string> written;
+  // Where a task is answered, its answer is what is printed.
+  const bool figures_alone = inputs->task && inputs->task->task != Task::classify, quiet = common.json || inputs->task;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string& name = session.outputs()[i].name;
     const auto figures = in_float_type(outputs[i], DType::f32);
     if (!figures.ok()) return fail(figures.error());
-    rows.push_back(show_output(name, *figures, outputs[i].dtype, *labels, o.top, common.json));
+    rows.push_back(show_output(name, *figures, outputs[i].dtype, *labels, figures_alone ? 0 : o.top, quiet));
     if (o.output.empty()) continue;
     if (auto saved = save_output(o.output, name, outputs[i], *figures, written); !saved.ok()) return fail(saved.error());
   }
@@ -330,7 +332,8 @@ void add_run(CLI::App& app, Chosen& chosen) {
   command->add_option(
       "--output", o->output,
       "folder for outputs: .npy, and .png of pictures; of many items a file of answers, its name ending in .jsonl or "
-      ".csv, that is gone on with where it stopped");
+      ".csv, that is gone on with where it stopped, or where the task is drawn (detect, segment, upscale, depth) a folder for "
+      "the pictures beside answers.jsonl");
   command
       ->add_option("--batch", o->batch,
                    "many items: so many in a run; a model made for one takes them where its operators keep items apart")
@@ -348,7 +351,8 @@ void add_run(CLI::App& app, Chosen& chosen) {
       "--preset", o->words.preset,
       "pictures: imagenet (shorter side 256, crop 224, mean and deviation), unit (0..1), raw (0..255), mobilenet "
       "(x/127.5-1), ultraface (stretched, (x-127)/128), yolox (BGR, letterbox, 0..255), yolo (letterbox in the middle, "
-      "0..1), deeplab (stretched, x/127.5-1; without it guessed, and said)");
+      "0..1), yolov10 (the same), detr (stretched, mean and deviation of imagenet), rtdetr (stretched, 0..1), "
+      "torchvision (the same), deeplab (stretched, x/127.5-1; without it guessed, and said)");
   command
       ->add_option("--task", o->task,
                    "of pictures: classify, detect, segment, upscale, depth or embed; without it guessed from the outputs")

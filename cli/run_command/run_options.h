@@ -56,8 +56,8 @@ inline std::string note_of(const Preprocess& preprocess, const RunOptions& o) {
 // Where the whole output is one row of classes: how many, else 0.
 int64_t class_count(const HostTensor& output);
 
-// Prints one output (classes with the largest values, or figures) unless `quiet`, and gives it as JSON. Floats come as f32;
-// `stored` is the type that they have in the model.
+// Prints one output (`top` classes with the largest values, or figures; 0: figures alone) unless `quiet`, and gives it as JSON.
+// Floats come as f32; `stored` is the type that they have in the model.
 nlohmann::json show_output(const std::string& name, const HostTensor& output, DType stored,
                            const std::vector<std::string>& labels, int top, bool quiet);
 // The output as a picture where it looks like one: 1 or 3 channels, at least 8x8, values in 0..1 or about 0..255.

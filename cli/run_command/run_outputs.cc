@@ -81,7 +81,7 @@ nlohmann::json show_output(const std::string& name, const HostTensor& output, DT
                            const std::vector<std::string>& labels, int top, bool quiet) {
   nlohmann::json json{
       {"name", name}, {"dtype", name_of(stored)}, {"shape", std::vector<int64_t>(output.shape.begin(), output.shape.end())}};
-  if (class_count(output) > 0) {
+  if (top > 0 && class_count(output) > 0) {
     json.update(show_classes(name, output, labels, top, quiet));
     return json;
   }

@@ -39,7 +39,7 @@ SPARKLE_API void sparkle_picture_release(sparkle_picture* picture);
 typedef struct sparkle_vision_options {
   size_t size;              /* sizeof(sparkle_vision_options) */
   const char* task;         /* "classify", "detect", "segment", "upscale", "depth", "embed"; NULL: guessed from the outputs */
-  const char* preset;       /* "imagenet", "unit", "raw", "mobilenet", "ultraface", "yolox", "yolo", "deeplab" */
+  const char* preset;       /* a name of --preset (docs/command.md): "imagenet", "yolox", "detr" ... */
   const char* fit;          /* "crop", "stretch", "letterbox", "none" */
   const char* color;        /* "rgb", "bgr", "grey" */
   const char* resize;       /* "320x240", or "256": the shorter side before cropping (--size) */

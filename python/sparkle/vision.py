@@ -125,8 +125,9 @@ class Task:
 
     How pictures become tensors comes, in this order, from ``fit`` ("crop", "stretch", "letterbox", "none"), ``color`` ("rgb",
     "bgr", "grey"), ``size`` ((width, height), or the shorter side before cropping), ``crop``, ``scale`` ("1/255"), ``mean``,
-    ``std`` and ``pad_value``; from ``preset`` ("imagenet", "unit", "raw", "mobilenet", "ultraface", "yolox", "yolo" or
-    "deeplab"); from the model's metadata; or it is guessed. ``preprocessing`` says in a line what came of it.
+    ``std`` and ``pad_value``; from ``preset`` ("imagenet", "unit", "raw", "mobilenet", "ultraface", "yolox", "yolo",
+    "yolov10", "detr", "rtdetr", "torchvision" or "deeplab"); from the model's metadata; or it is guessed. ``preprocessing``
+    says in a line what came of it.
 
     ``top`` classes of an answer; boxes with a score below ``threshold`` are left out, and of two of a class that share more
     than ``iou`` of their union the better one stays. Networks that enlarge pictures of any size do so in tiles of ``tile``

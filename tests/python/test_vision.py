@@ -281,3 +281,65 @@ def test_classes_named_in_a_model_in_memory():
     assert task.labels == ["red", "green", "blue"]
     found = task(blue)
     assert found.task == "classify" and found.classes[0].label == "blue" and found.classes[0].value == pytest.approx(1)
+
+
+def detector(outputs, shape, open_sizes=False):
+    """A model whose outputs are these arrays, from a picture of that shape; the scores are halved for a black one."""
+    onnx = pytest.importorskip("onnx")
+    helper, numpy_helper = onnx.helper, onnx.numpy_helper
+    kinds = {np.dtype(np.float32): onnx.TensorProto.FLOAT, np.dtype(np.int64): onnx.TensorProto.INT64}
+    nodes = [helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0), helper.make_node("Mul", ["most", "half"], ["lit"]),
+             helper.make_node("Add", ["lit", "half"], ["factor"])]
+    held = [numpy_helper.from_array(np.float32(0.5), "half")]
+    for name, values in outputs.items():
+        held.append(numpy_helper.from_array(values, name + "_held"))
+        scored = name in ("scores", "logits")
+        nodes.append(helper.make_node("Mul" if scored else "Identity", [name + "_held"] + ["factor"] * scored, [name]))
+    sizes = [size if size == 3 or (size == 1 and len(shape) == 4) else f"s{i}" for i, size in enumerate(shape)]
+    graph = helper.make_graph(nodes, "g",
+                              [helper.make_tensor_value_info("x", kinds[np.dtype(np.float32)], sizes if open_sizes else shape)],
+                              [helper.make_tensor_value_info(n, kinds[v.dtype], v.shape) for n, v in outputs.items()], held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8).SerializeToString()
+
+
+TORCHVISION = {"boxes": np.float32([[4, 6, 20, 12], [0, 0, 8, 8]]), "labels": np.int64([17, 3]), "scores": np.float32([.9, .2])}
+
+
+@pytest.mark.parametrize("open_sizes", [False, True])
+@pytest.mark.parametrize("shape", [[3, 24, 32], [24, 32, 3], [1, 3, 24, 32]])
+def test_one_picture_without_a_batch(shape, open_sizes, tmp_path):
+    white = np.full((24, 32, 3), 255, np.uint8)
+    model_bytes = detector(TORCHVISION, shape, open_sizes)
+    task = vision.Task(model_bytes)
+    assert task.preprocess(white).shape == tuple(shape)
+    found = task(white)
+    assert found.task == "detect" and found.json["form"].startswith("torchvision (boxes in pixels")
+    assert [(b.index, b.x0, b.y0, b.x1, b.y1) for b in found.boxes] == [(17, 4, 6, 20, 12)]
+    assert found.boxes[0].score == pytest.approx(0.9)
+    assert not task(np.zeros((24, 32, 3), np.uint8)).boxes  # 0.45
+    if not COMMAND.is_file():
+        return
+    (tmp_path / "m.onnx").write_bytes(model_bytes)
+    vision.save(tmp_path / "white.png", white)
+    assert said(tmp_path / "m.onnx", tmp_path / "white.png")["answer"] == found.json
+
+
+def test_detectors_that_name_each_object_once():
+    logits, boxes = np.full((1, 300, 80), -8, np.float32), np.full((1, 300, 4), 0.5, np.float32)
+    logits[0, 3, 15], boxes[0, 3] = 2, (0.5, 0.25, 0.25, 0.125)
+    white = np.full((64, 128, 3), 255, np.uint8)
+    found = vision.Task(detector({"logits": logits, "pred_boxes": boxes}, [1, 3, 32, 32]))(white)
+    assert found.json["form"].startswith("RT-DETR (sigmoid of each class")
+    (box,) = found.boxes
+    assert box.index == 15 and box.score == pytest.approx(1 / (1 + np.exp(-2)))
+    assert (box.x0, box.y0, box.x1, box.y1) == pytest.approx((48, 12, 80, 20), abs=1e-3)
+    with pytest.raises(sparkle.BadInput, match="has 80 classes; give one line for each"):
+        vision.Task(detector({"logits": logits, "pred_boxes": boxes}, [1, 3, 32, 32]), labels=["a", "b"])(white)
+    plain = detector({"scores": logits, "boxes": boxes}, [1, 3, 32, 32])
+    with pytest.raises(sparkle.BadInput, match="Read as SSD .* scores .* are -8 to 2; give the preset"):
+        vision.Task(plain)(white)
+    assert vision.Task(plain, preset="rtdetr")(white).boxes == found.boxes
+    rows = np.zeros((1, 300, 6), np.float32)
+    rows[0, 5] = 8, 12, 16, 20, 0.75, 7
+    (box,) = vision.Task(detector({"output0": rows}, [1, 3, 32, 32]))(white).boxes  # 32x16 of the tensor are the picture's
+    assert (box.index, box.score, box.x0, box.y0, box.x1, box.y1) == (7, 0.75, 32, 16, 64, 48)

@@ -33,9 +33,9 @@ std::string dumped(const nlohmann::json& json) { return json.dump(-1, ' ', false
 Result<std::unique_ptr<Answers>> Answers::open(const std::string& path, const std::string& model, const std::string& run,
                                                std::vector<std::string> items, int top) {
   if (!path.empty() && !is_name(path))
-    return Error{
-        Reason::bad_usage,
-        "Answers of several items go into a file of lines; write --output FILE.jsonl or FILE.csv, not '" + path + "'."};
+    return Error{Reason::bad_usage,
+                 "Answers of several items go into a file of lines; write --output FILE.jsonl or FILE.csv, not '" + path +
+                     "'; a folder is for pictures in files whose task is drawn: detect, segment, upscale or depth."};
   std::unique_ptr<Answers> answers(new Answers);
   answers->path_ = path, answers->run_ = run, answers->items_ = std::move(items), answers->top_ = top;
   answers->model_ = std::filesystem::path(model).filename().string();

@@ -18,6 +18,8 @@
 #include "prepare/compiled_file.h"
 #include "prepare/shape_advice.h"
 #include "run_command/progress.h"
+#include "run_command/show_answer.h"
+#include "run_command/stream/answer_pictures.h"
 #include "run_command/stream/answers.h"
 #include "run_command/stream/frames.h"
 #include "run_command/stream/gather.h"
@@ -56,8 +58,14 @@ class Stream {
     if (!options.trace.empty()) trace = std::make_shared<PipelineTrace>();
   }
 
-  Status prepare(int64_t batch) {
+  // `alone`: an item is the whole of the input, which has no axis for several.
+  Status prepare(int64_t batch, bool alone) {
     const SessionInput& input = session_->inputs()[0];
+    if (alone && batch > 1)
+      return Error{Reason::bad_usage, "Input " + listed_inputs({input}) +
+                                          " takes one picture, without an axis for several; "
+                                          "leave --batch out."};
+    if (alone) return ok();
     SPARKLE_TRY(rows, batch_of(input, batch));
     rows_ = rows, fixed_ = input.shape.size() > 0 && input.shape[0] > 1;
     return ok();
@@ -93,11 +101,16 @@ class Stream {
 
   Counts counts;
   ItemTask task;
-  std::vector<DeviceShare> shares;  // of several devices
-  std::string why;                  // these work
+  std::optional<AnswerPictures> pictures;  // where --output is a folder
+  std::vector<DeviceShare> shares;         // of several devices
+  std::string why;                         // these work
   std::shared_ptr<PipelineTrace> trace;
 
  private:
+  struct Place {
+    int64_t item;
+    Picture picture;
+  };
   template <class P>
   Status run(P& pipeline, int64_t begin, int64_t end, const std::function<Read(int64_t)>& read, Answers& answers,
              Progress& progress) {
@@ -145,8 +158,7 @@ class Stream {
     const auto done = [this, of, rows, &answers, &progress](Pipeline::Outputs outputs) {
       for (size_t r = 0; r < of->size(); ++r) {
         const Place& place = (*of)[r];
-        auto said =
-            outputs.ok() ? answer(*outputs, static_cast<int64_t>(r), rows, place.picture) : Result<Said>(outputs.error());
+        auto said = outputs.ok() ? answer(*outputs, static_cast<int64_t>(r), rows, place) : Result<Said>(outputs.error());
         if (said.ok()) {
           ++counts.answered;
           stop_with(answers.put(place.item, said->outputs, said->answer));
@@ -154,7 +166,8 @@ class Stream {
           ++counts.failed;
           stop_with(answers.put_error(place.item, said.error().message));
           // What no other item would survive ends the stream.
-          if (said.error().reason == Reason::device_lost) stop_with(said.error());
+          const Reason reason = said.error().reason;
+          if (reason == Reason::device_lost || reason == Reason::file_unwritable) stop_with(said.error());
         }
       }
       const std::lock_guard lock(mutex_);
@@ -178,17 +191,17 @@ class Stream {
   struct Said {
     nlohmann::json outputs, answer;
   };
-  Result<Said> answer(const std::vector<HostTensor>& outputs, int64_t row, int64_t rows, const Picture& picture) const {
+  Result<Said> answer(const std::vector<HostTensor>& outputs, int64_t row, int64_t rows, const Place& place) const {
     Said said{nlohmann::json::array(), {}};
     std::vector<HostTensor> own;
     for (size_t i = 0; i < outputs.size(); ++i) {
       const std::string& name = session_->outputs()[i].name;
       SPARKLE_TRY(part, row_of(outputs[i], name, row, rows));
       SPARKLE_TRY(figures, in_float_type(part, DType::f32));
-      said.outputs.push_back(show_output(name, figures, part.dtype, labels_, options_.top, true));
+      said.outputs.push_back(show_output(name, figures, part.dtype, labels_, task.beyond_classes() ? 0 : options_.top, true));
       own.push_back(std::move(part));
     }
-    SPARKLE_TRY(answered, task.answer(own, picture, labels_));
+    SPARKLE_TRY(answered, task.answer(own, place.picture, labels_, pictures ? &*pictures : nullptr, place.item));
     said.answer = std::move(answered);
     return said;
   }
@@ -200,21 +213,24 @@ class Stream {
   const std::vector<std::string>& labels_;
   int64_t rows_ = 1;
   bool fixed_ = false;
-  struct Place {
-    int64_t item;
-    Picture picture;
-  };
   std::vector<HostTensor> gathered_;
   std::vector<Place> of_;
   std::mutex mutex_;
   Status stopped_ = ok();
 };
 
+// Whether a picture is the whole of the input, without an axis for several.
+bool takes_one_picture(const SessionInput& input) {
+  const auto wanted = picture_input(input.dtype, input.shape);
+  return wanted && !wanted->batched;
+}
+
 // How an item of one picture becomes the input of one row, guessed from what the outputs are for one.
-Result<Preprocess> preprocess_of(const Session& session, const RunOptions& o) {
+Result<Preprocess> preprocess_of(Session& session, const RunOptions& o) {
   SessionInput input = session.inputs()[0];
+  if (takes_one_picture(input)) return choose_preprocess(input, known_output_forms(session), o.metadata, o.words);
   const int64_t rows = input.shape.size() > 0 ? std::exchange(input.shape[0], 1) : 1;
-  std::vector<OutputForm> outputs = output_forms(session, nullptr);
+  std::vector<OutputForm> outputs = known_output_forms(session);
   for (OutputForm& output : outputs)
     if (!output.shape.empty() && output.shape[0] == rows) output.shape[0] = 1;
   return choose_preprocess(input, outputs, o.metadata, o.words);
@@ -341,7 +357,6 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
     if (auto writable = check_writable(o.trace); !writable.ok()) return fail(writable.error());
   }
   Stream stream(common, o, devices, labels);
-  if (auto prepared = stream.prepare(o.batch); !prepared.ok()) return fail(prepared.error());
   const DType type = session->inputs()[0].dtype;
   std::vector<std::string> files;
   std::unique_ptr<Frames> frames;
@@ -357,8 +372,10 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
     frames = std::move(*opened);
   }
   Preprocess preprocess;
-  RowItems items(files, stream.takes_rows());
   const bool pictures = frames || !std::all_of(files.begin(), files.end(), is_tensor_file);
+  if (auto prepared = stream.prepare(o.batch, pictures && takes_one_picture(session->inputs()[0])); !prepared.ok())
+    return fail(prepared.error());
+  RowItems items(files, stream.takes_rows());
   if (pictures) {
     auto chosen = preprocess_of(*session, o);
     if (!chosen.ok()) return fail(chosen.error());
@@ -367,8 +384,15 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
   }
   if (o.output.ends_with(".csv") && !o.task.empty() && o.task != "classify")
     return fail({Reason::bad_usage, "CSV holds classes, and --task " + o.task + " answers others; write --output FILE.jsonl."});
-  auto answers =
-      Answers::open(o.output, o.model, run_of(o, pictures ? note_of(preprocess, o) : "", labels), items.names(), o.top);
+  std::string lines = o.output;
+  const auto drawn = stream.task.task() && is_drawn(stream.task.task()->task);
+  if (!o.output.empty() && !Answers::is_name(o.output) && drawn && !frames) {
+    auto folder = AnswerPictures::open(o.output, items.names());
+    if (!folder.ok()) return fail(folder.error());
+    stream.pictures = std::move(*folder);
+    lines = stream.pictures->lines();
+  }
+  auto answers = Answers::open(lines, o.model, run_of(o, pictures ? note_of(preprocess, o) : "", labels), items.names(), o.top);
   if (!answers.ok()) return fail(answers.error());
   const int64_t begin = (*answers)->done();
   if (frames && begin > 0)
@@ -405,6 +429,7 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
     const std::string text = pipeline_trace_text(*stream.trace);
     if (auto written = write_file(o.trace, std::as_bytes(std::span(text))); !written.ok()) return fail(written.error());
   }
+  if (!status.ok() && o.output.empty() && reader_is_gone()) return kBadInput;  // the program ends without a word
   if (!status.ok()) return fail(status.error(), common);
   return summary(common, o, stream, devices, **answers, seconds, frames ? "frames" : "items");
 }

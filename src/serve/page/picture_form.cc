@@ -10,7 +10,8 @@ std::optional<Preprocess> picture_of(const ModelDescription& model, const std::m
   if (model.inputs.size() != 1 || !model.inputs[0].rank_known) return {};
   const SessionInput& input = model.inputs[0];
   const auto wanted = picture_input(input.dtype, input.shape);
-  if (!wanted || (input.dtype != DType::f32 && input.dtype != DType::f16 && input.dtype != DType::u8)) return {};
+  if (!wanted || !wanted->batched || (input.dtype != DType::f32 && input.dtype != DType::f16 && input.dtype != DType::u8))
+    return {};
   std::vector<OutputForm> outputs;
   for (const SessionInput& output : model.outputs) outputs.push_back({output.name, output.dtype, output.shape});
   auto guessed = guess_preprocess(*wanted, input.dtype, outputs, metadata);

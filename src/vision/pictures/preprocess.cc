@@ -92,6 +92,18 @@ Result<Preprocess> preprocess_preset(const std::string& name) {
     p.fit = PictureFit::letterbox;
     p.centred = true;
     p.scale = 1.f / 255;
+  } else if (name == "yolov10") {
+    p.fit = PictureFit::letterbox;
+    p.centred = true;
+    p.scale = 1.f / 255;
+  } else if (name == "detr") {
+    p.fit = PictureFit::stretch;
+    p.scale = 1.f / 255;
+    p.mean = {0.485f, 0.456f, 0.406f};
+    p.std = {0.229f, 0.224f, 0.225f};
+  } else if (name == "rtdetr" || name == "torchvision") {
+    p.fit = PictureFit::stretch;
+    p.scale = 1.f / 255;
   } else if (name == "deeplab") {
     p.fit = PictureFit::stretch;
     p.scale = 1.f / 127.5f;
@@ -102,19 +114,24 @@ Result<Preprocess> preprocess_preset(const std::string& name) {
   return p;
 }
 
-std::string preset_names() { return "imagenet, unit, raw, mobilenet, ultraface, yolox, yolo or deeplab"; }
+std::string preset_names() {
+  return "imagenet, unit, raw, mobilenet, ultraface, yolox, yolo, yolov10, detr, rtdetr, torchvision or deeplab";
+}
 
 std::optional<PictureInput> picture_input(DType type, const Dims& shape) {
   constexpr int64_t kMost = 65536;
-  if ((!is_float(type) && type != DType::u8) || shape.size() != 4 || shape[0] > 1) return {};
-  const auto channels = [&](int axis) { return shape[axis] == 1 || shape[axis] == 3; };
-  const bool last = !channels(1) && channels(3);
-  if (!channels(last ? 3 : 1)) return {};
-  const int64_t height = shape[last ? 1 : 2], width = shape[last ? 2 : 3];
+  const bool batched = shape.size() == 4;
+  if ((!is_float(type) && type != DType::u8) || (!batched && shape.size() != 3) || (batched && shape[0] > 1)) return {};
+  // Three axes of which one is 1 are rather a sequence.
+  const auto channels = [&](int axis) { return (batched && shape[axis] == 1) || shape[axis] == 3; };
+  const int first = batched ? 1 : 0;
+  const bool last = !channels(first) && channels(first + 2);
+  if (!channels(last ? first + 2 : first)) return {};
+  const int64_t height = shape[last ? first : first + 1], width = shape[last ? first + 1 : first + 2];
   if (height > kMost || width > kMost) return {};
   const bool open = height <= 0 || width <= 0;
-  return PictureInput{static_cast<int>(shape[last ? 3 : 1]), open ? 0 : static_cast<int>(width),
-                      open ? 0 : static_cast<int>(height), last};
+  return PictureInput{static_cast<int>(shape[last ? first + 2 : first]), open ? 0 : static_cast<int>(width),
+                      open ? 0 : static_cast<int>(height), last, batched};
 }
 
 std::string to_text(const Preprocess& p) {
@@ -139,11 +156,12 @@ std::string to_text(const Preprocess& p) {
   }
   if (p.mean != std::array<float, 3>{0, 0, 0}) s += ", minus " + per_channel(p.mean, p.channels());
   if (p.std != std::array<float, 3>{1, 1, 1}) s += ", divided by " + per_channel(p.std, p.channels());
-  return s + (p.type == DType::u8 ? ", bytes" : "") + (p.channels_last ? ", NHWC" : ", NCHW");
+  return s + (p.type == DType::u8 ? ", bytes" : "") + (p.batched ? ", N" : ", ") + (p.channels_last ? "HWC" : "CHW");
 }
 
 Dims tensor_shape(int width, int height, const Preprocess& p) {
   const int64_t h = whole(p) ? height : p.height, w = whole(p) ? width : p.width;
+  if (!p.batched) return p.channels_last ? Dims{h, w, p.channels()} : Dims{p.channels(), h, w};
   return p.channels_last ? Dims{1, h, w, p.channels()} : Dims{1, p.channels(), h, w};
 }
 

@@ -25,6 +25,7 @@ struct Preprocess {
   float pad_value = 114;       // letterbox: the rest has this pixel value
   bool centred = false;        // letterbox: in the middle, else at the top left
   bool channels_last = false;  // NHWC, else NCHW
+  bool batched = true;         // a leading axis of 1, N; else CHW or HWC
   DType type = DType::f32;     // or u8: rounded to 0..255
 
   int channels() const { return color == Color::grey ? 1 : 3; }
@@ -37,17 +38,20 @@ std::string to_text(const Preprocess& p);
 // The presets' names, for sentences: "imagenet, unit, ...".
 std::string preset_names();
 
-// How an input of a model takes a picture: four axes, 1 or 3 channels first or last, floats or bytes.
+// How an input of a model takes a picture, floats or bytes: four axes, 1 or 3 channels first or last; or three of them, without
+// that of the batch, as torchvision's detectors do, and 3 channels.
 struct PictureInput {
   int channels = 3;
   int width = 0, height = 0;  // 0: open
-  bool channels_last = false;
+  bool channels_last = false, batched = true;
 };
 // Nothing where it does not. Sizes of `shape` below 0 are open.
 std::optional<PictureInput> picture_input(DType type, const Dims& shape);
 
-// The shape that to_tensor() gives: N = 1.
+// The shape that to_tensor() gives: N = 1, where there is one.
 Dims tensor_shape(int width, int height, const Preprocess& p);
+// Of that shape the axis of the height, before that of the width.
+inline int height_axis(const Preprocess& p) { return (p.batched ? 1 : 0) + (p.channels_last ? 0 : 1); }
 inline Dims tensor_shape(const Image& image, const Preprocess& p) { return tensor_shape(image.width, image.height, p); }
 // Of p.type. Errors: out_of_memory.
 Result<HostTensor> to_tensor(const Image& image, const Preprocess& p);

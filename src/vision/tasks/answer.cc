@@ -126,16 +126,31 @@ Status depth(const HostTensor& t, const Preprocess& p, int64_t width, int64_t he
   return ok();
 }
 
+// As 1xCxHxW: [C, H, W] and channels last are turned around. Errors: out_of_memory.
+Result<HostTensor> channels_first(const HostTensor& t, const Preprocess& p) {
+  HostTensor whole = t;
+  if (t.shape.size() == 3) whole.shape = {1, t.shape[0], t.shape[1], t.shape[2]};
+  if (!p.channels_last || whole.shape.size() != 4 || (whole.shape[3] != 1 && whole.shape[3] != 3)) return whole;
+  const int64_t pixels = whole.shape[1] * whole.shape[2], channels = whole.shape[3];
+  SPARKLE_TRY(turned, allocate_tensor(DType::f32, {1, channels, whole.shape[1], whole.shape[2]}, "The enlarged picture"));
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t i = 0; i < pixels; ++i) turned.data<float>()[c * pixels + i] = t.data<float>()[i * channels + c];
+  return turned;
+}
+
 // A grey network on a colour picture enlarges its luma; the colours are enlarged by bicubic interpolation.
-Status upscale(const HostTensor& t, const Preprocess& p, const Rows& picture, Answer& answer) {
-  if (t.dtype != DType::f32 || t.shape.size() != 4 || t.shape[0] != 1 || (t.shape[1] != 1 && t.shape[1] != 3))
-    return unfit(Task::upscale, t, "a picture 1x1xHxW or 1x3xHxW");
+Status upscale(const HostTensor& output, const Preprocess& p, const Rows& picture, Answer& answer) {
+  constexpr const char* kWanted = "a picture 1x1xHxW or 1x3xHxW";
+  if (output.dtype != DType::f32) return unfit(Task::upscale, output, kWanted);
+  SPARKLE_TRY(t, channels_first(output, p));
+  if (t.shape.size() != 4 || t.shape[0] != 1 || (t.shape[1] != 1 && t.shape[1] != 3))
+    return unfit(Task::upscale, output, kWanted);
   answer.picture = undone(t, p);
   Image& out = answer.picture;
   if (out.channels == 3 || picture.channels != 3) return ok();
   Preprocess colors = p;
   colors.color = Color::rgb, colors.scale = 1, colors.mean = {0, 0, 0}, colors.std = {1, 1, 1};
-  colors.channels_last = false, colors.type = DType::f32;
+  colors.channels_last = false, colors.batched = true, colors.type = DType::f32;
   SPARKLE_TRY(seen, to_tensor(picture, colors));
   Image enlarged = resample(to_image(seen, 1), out.width, out.height, Filter::bicubic);
   for (size_t i = 0; i < out.pixels.size(); ++i) {
@@ -159,7 +174,7 @@ Result<Answer> answered(Task task, const std::vector<std::string>& names, std::v
     return Error{Reason::bad_input,
                  std::string("The model gives nothing that the task ") + name_of(task) + " could be answered from."};
   const Dims input = tensor_shape(picture.width, picture.height, p);
-  const int64_t height = input[p.channels_last ? 1 : 2], width = input[p.channels_last ? 2 : 3];
+  const int64_t height = input[height_axis(p)], width = input[height_axis(p) + 1];
   const Placement at = placement_of(p, picture.width, picture.height);
   const HostTensor& first = outputs[0];
   switch (task) {
@@ -168,8 +183,10 @@ Result<Answer> answered(Task task, const std::vector<std::string>& names, std::v
       classify(first, o, answer);
       break;
     case Task::detect: {
-      SPARKLE_TRY(boxes, detect(names, outputs, width, height, at, o.detect));
-      answer.boxes = std::move(boxes);
+      DetectOptions options = o.detect;
+      options.preset = p.preset;
+      SPARKLE_TRY(found, detect(names, outputs, width, height, at, options));
+      answer.boxes = std::move(found.boxes), answer.form = std::move(found.form);
       break;
     }
     case Task::segment: SPARKLE_CHECK(segment(first, p, width, height, at, answer)); break;
@@ -224,6 +241,7 @@ nlohmann::json to_json(const Answer& a, const std::vector<std::string>& labels) 
             {{"class", c.index}, {"label", label_of(c.index, labels)}, {"probability", c.probability}, {"value", c.value}});
       break;
     case Task::detect:
+      if (!a.form.empty()) json["form"] = a.form;
       json["boxes"] = nlohmann::json::array();
       for (const FoundBox& b : a.boxes)
         json["boxes"].push_back(

@@ -29,6 +29,7 @@ struct Answer {
   Task task = Task::classify;
   std::vector<ClassScore> classes;  // classify: the best ones
   std::vector<FoundBox> boxes;      // detect
+  std::string form;                 // detect: what the outputs were taken for; "" of boxes that were given
   Mask mask;                        // segment
   Image picture;                    // upscale: the enlarged picture; depth: the network's value for each pixel, as one channel
   float least = 0, most = 0;        // depth: of these

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/files/read_file.h"
+#include "base/printable.h"
 #include "onnx/metadata.h"
 
 namespace sparkle {
@@ -41,7 +42,14 @@ Status check_labels(const std::vector<OutputForm>& outputs, const std::vector<st
         is_float(output.dtype) && count >= 2 && *std::max_element(output.shape.begin(), output.shape.end()) == count;
     if (row && (!smallest || count < smallest->shape.product())) smallest = &output;
   }
-  if (!smallest) return Error{Reason::bad_usage, "Labels are for classifiers; no output of this model is a row of classes."};
+  if (!smallest) {
+    std::string forms;
+    for (const OutputForm& o : outputs) forms += (forms.empty() ? "'" : ", '") + printable(o.name) + "' " + o.shape.to_string();
+    return Error{Reason::bad_usage,
+                 "Nothing tells what the labels name, since no output (" + forms +
+                     ") is a row of classes; give a picture and the task (detect, segment ...), of detectors "
+                     "also the preset, or leave the labels out."};
+  }
   const auto classes = static_cast<size_t>(smallest->shape.product());
   if (labels.size() >= classes) return ok();
   return Error{Reason::bad_usage, "The labels are " + std::to_string(labels.size()) + " lines, but output '" + smallest->name +

@@ -1,5 +1,7 @@
 #include "vision/tasks/picture_task.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/printable.h"
 #include "base/system/out_of_memory.h"
@@ -21,9 +23,24 @@ std::vector<OutputForm> output_forms(const Session& session, const Plan* plan) {
   return forms;
 }
 
+std::vector<OutputForm> known_output_forms(Session& session) {
+  const auto is_open = [](const Dims& shape) {
+    return shape.empty() || std::any_of(shape.begin(), shape.end(), [](int64_t size) { return size < 0; });
+  };
+  std::vector<OutputForm> forms = output_forms(session, nullptr);
+  const bool told = std::none_of(forms.begin(), forms.end(), [&](const OutputForm& o) { return is_open(o.shape); });
+  if (told || session.in_parts() || session.inputs().size() != 1) return forms;
+  Dims shape = session.inputs()[0].shape;
+  if (shape.size() == 4 && shape[0] < 0) shape[0] = 1;
+  if (is_open(shape)) return forms;
+  const auto plan = session.prepare({HostTensor{session.inputs()[0].dtype, shape, nullptr}});
+  return plan.ok() ? output_forms(session, plan->get()) : forms;  // what is wrong is said where it is run
+}
+
 PictureTask::PictureTask(std::shared_ptr<Session> session, PictureTaskOptions options)
     : session_(std::move(session)), options_(std::move(options)), labels_given_(!options_.labels.empty()) {
   if (!labels_given_) options_.labels = labels_of(options_.metadata);
+  options_.answer.detect.names = static_cast<int>(options_.labels.size());
 }
 
 Result<std::unique_ptr<PictureTask>> PictureTask::open(std::shared_ptr<Session> session, PictureTaskOptions options) {
@@ -32,7 +49,7 @@ Result<std::unique_ptr<PictureTask>> PictureTask::open(std::shared_ptr<Session> 
     return Error{Reason::bad_input, "A model that answers from pictures has one input; this one has " + listed_inputs(inputs) +
                                         ", so run its session on tensors."};
   std::unique_ptr<PictureTask> task(new PictureTask(std::move(session), std::move(options)));
-  SPARKLE_TRY(preprocess, choose_preprocess(task->session_->inputs()[0], output_forms(*task->session_, nullptr),
+  SPARKLE_TRY(preprocess, choose_preprocess(task->session_->inputs()[0], known_output_forms(*task->session_),
                                             task->options_.metadata, task->options_.words));
   task->preprocess_ = std::move(preprocess);
   if (!task->options_.task.empty()) {
@@ -49,7 +66,7 @@ Result<std::unique_ptr<PictureTask>> PictureTask::open(std::shared_ptr<Session> 
     plan = std::move(made);
   }
   const std::vector<OutputForm> forms = output_forms(*task->session_, plan.get());
-  SPARKLE_TRY(guess, task->decide(forms));
+  SPARKLE_TRY(guess, task->decide(forms, p.width, p.height));
   SPARKLE_CHECK(task->check_names(guess, forms));
   return task;
 }
@@ -67,10 +84,10 @@ bool PictureTask::may_be_tiled() const {
          shape.size() == 4 && shape[2] <= 0 && shape[3] <= 0;
 }
 
-Result<TaskGuess> PictureTask::decide(const std::vector<OutputForm>& outputs) {
+Result<TaskGuess> PictureTask::decide(const std::vector<OutputForm>& outputs, int64_t width, int64_t height) {
   const std::lock_guard lock(mutex_);
   if (task_) return *task_;
-  const auto guess = guess_task(outputs, preprocess_.width, preprocess_.height);
+  const auto guess = guess_task(outputs, width, height);
   if (!guess) {
     std::string named;
     for (const OutputForm& o : outputs) named += (named.empty() ? "'" : ", '") + printable(o.name) + "'";
@@ -136,7 +153,9 @@ Result<TaskAnswer> PictureTask::answer_from(const Picture& picture, const std::v
     names.push_back(session_->outputs()[i].name);
     forms.push_back({names.back(), outputs[i].dtype, outputs[i].shape});
   }
-  SPARKLE_TRY(guess, decide(forms));
+  const Dims input = tensor_shape(picture.width, picture.height, preprocess_);
+  const int height = height_axis(preprocess_);
+  SPARKLE_TRY(guess, decide(forms, input[height], input[height + 1]));
   SPARKLE_CHECK(check_names(guess, forms));
   SPARKLE_TRY(answer, make_answer(guess.task, names, outputs, preprocess_, picture.rows(), options_.answer));
   return TaskAnswer{guess, std::move(answer)};

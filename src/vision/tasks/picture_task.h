@@ -33,6 +33,9 @@ struct TaskAnswer {
 
 // The outputs of a plan, or where there is none those that the session declares.
 std::vector<OutputForm> output_forms(const Session& session, const Plan* plan);
+// Those that tell how a picture is prepared: as declared, or where the model's file leaves sizes of them out as they are
+// planned for the sizes of its only input.
+std::vector<OutputForm> known_output_forms(Session& session);
 
 // May be used by any number of threads at once.
 class PictureTask {
@@ -57,7 +60,8 @@ class PictureTask {
 
  private:
   PictureTask(std::shared_ptr<Session> session, PictureTaskOptions options);
-  Result<TaskGuess> decide(const std::vector<OutputForm>& outputs);
+  // `width`, `height`: of the input tensor.
+  Result<TaskGuess> decide(const std::vector<OutputForm>& outputs, int64_t width, int64_t height);
   Status check_names(const TaskGuess& guess, const std::vector<OutputForm>& outputs) const;
   bool may_be_tiled() const;
   Result<std::optional<TaskAnswer>> enlarged(const Picture& picture);

@@ -4,18 +4,12 @@
 #include <cctype>
 #include <cmath>
 
-#include "vision/tasks/detect.h"
+#include "vision/tasks/detection_form.h"
 
 namespace sparkle {
 namespace {
 
 constexpr const char* kTasks[] = {"classify", "detect", "segment", "upscale", "depth", "embed"};
-
-bool says(const std::string& name, std::initializer_list<const char*> words) {
-  std::string small = name;
-  std::transform(small.begin(), small.end(), small.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::any_of(words.begin(), words.end(), [&](const char* w) { return small.find(w) != std::string::npos; });
-}
 
 std::string described(const OutputForm& o) {
   std::string text = "output '" + o.name + "' ";
@@ -33,6 +27,12 @@ std::vector<int64_t> sizes_of(const OutputForm& o) {
 
 }  // namespace
 
+bool name_has(const std::string& name, std::initializer_list<const char*> words) {
+  std::string small = name;
+  std::transform(small.begin(), small.end(), small.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::any_of(words.begin(), words.end(), [&](const char* w) { return small.find(w) != std::string::npos; });
+}
+
 const char* name_of(Task task) { return kTasks[static_cast<int>(task)]; }
 
 Result<Task> task_named(const std::string& name) {
@@ -48,33 +48,30 @@ std::optional<TaskGuess> guess_task(const std::vector<OutputForm>& outputs, int6
   const OutputForm& first = outputs[0];
   const std::vector<int64_t> sizes = sizes_of(first);
   const std::string why = "guessed from " + described(first);
-  if (sizes.size() >= 2 && says(first.name, {"depth", "disparity"})) return TaskGuess{Task::depth, why};
+  if (sizes.size() >= 2 && name_has(first.name, {"depth", "disparity"})) return TaskGuess{Task::depth, why};
   if (sizes.size() == 3 && is_float(first.dtype) && width > 0 && height > 0) {
     const int64_t c = sizes[0], h = sizes[1], w = sizes[2];
-    if ((c == 1 || c == 3) && h >= 2 * height && w * height == h * width && h % height == 0)
-      return TaskGuess{Task::upscale, why};
+    const auto enlarged = [&](int64_t channels, int64_t down, int64_t across) {
+      return (channels == 1 || channels == 3) && down >= 2 * height && across * height == down * width && down % height == 0;
+    };
+    if (enlarged(c, h, w) || enlarged(w, c, h)) return TaskGuess{Task::upscale, why};
     if (c >= 2 && c != 3 && c <= 1024 && h >= 16 && w >= 16 && h <= height && w <= width) return TaskGuess{Task::segment, why};
     if (w >= 2 && w <= 1024 && c >= 16 && h >= 16 && c == height && h == width && w != 3) return TaskGuess{Task::segment, why};
   }
   if (sizes.size() == 2 && !is_float(first.dtype) && sizes[0] == height && sizes[1] == width)
     return TaskGuess{Task::segment, why};
-  if (sizes.size() == 1 && says(first.name, {"embed", "feature"})) return TaskGuess{Task::embed, why};
+  if (sizes.size() == 1 && name_has(first.name, {"embed", "feature"})) return TaskGuess{Task::embed, why};
   const bool row = std::count_if(sizes.begin(), sizes.end(), [](int64_t n) { return n != 1; }) == 1;
   if (row && is_float(first.dtype)) return TaskGuess{Task::classify, why};
   return {};
 }
 
 std::string guess_preset(const std::vector<OutputForm>& outputs, int64_t width, int64_t height) {
-  switch (detection_form(outputs, width, height)) {
-    case DetectionForm::grid: return "yolox";
-    case DetectionForm::priors: return "ultraface";
-    case DetectionForm::anchors:
-    case DetectionForm::columns: return "yolo";
-    case DetectionForm::cells: return "unit";
-    default: break;
-  }
+  const std::string known = preset_of(detection_form(outputs, width, height), outputs);
+  if (!known.empty()) return known;
   // Sides of 32 n + 1 are those of TensorFlow's DeepLab.
   const auto guess = guess_task(outputs, width, height);
+  if (guess && guess->task == Task::upscale) return "unit";
   if (guess && guess->task == Task::segment && width == height && width > 64 && width % 32 == 1) return "deeplab";
   return "";
 }

@@ -1,6 +1,7 @@
 // What a network answers, and how its tensors lie over the picture that was given.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ struct OutputForm {
   DType dtype = DType::f32;
   Dims shape;  // -1 where it is open
 };
+// Whether the name has one of the words in it, however they are spelt.
+bool name_has(const std::string& name, std::initializer_list<const char*> words);
 
 struct TaskGuess {
   Task task = Task::classify;

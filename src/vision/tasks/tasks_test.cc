@@ -6,11 +6,13 @@
 #include <cmath>
 #include <filesystem>
 
+#include "graph/test_graphs.h"
 #include "onnx/metadata.h"
 #include "run/opening/open_backend.h"
 #include "run/opening/open_model.h"
 #include "vision/pictures/picture.h"
 #include "vision/tasks/answer.h"
+#include "vision/tasks/picture_task.h"
 
 namespace sparkle {
 namespace {
@@ -34,6 +36,9 @@ TEST(Tasks, AreGuessedFromOutputs) {
       {{{"scores", DType::f32, {1, 4420, 2}}, {"boxes", DType::f32, {1, 4420, 4}}}, "detect"},
       {{{"boxes", DType::f32, {-1, 4}}, {"labels", DType::i64, {-1}}, {"scores", DType::f32, {-1}}}, "detect"},
       {{{"out", DType::f32, {1, 85, 26, 26}}}, "detect"},
+      {{{"rows", DType::f32, {1, 300, 6}}}, "detect"},
+      {{{"six", DType::f32, {1, 1, 6}}}, "classify"},
+      {{{"logits", DType::f32, {1, 300, 92}}, {"pred_boxes", DType::f32, {1, 300, 4}}}, "detect"},
       {{{"logits", DType::f32, {1, 21, 416, 416}}}, "segment"},
       {{{"classes", DType::i64, {1, 416, 416}}}, "segment"},
       {{{"y", DType::f32, {1, 3, 832, 832}}}, "upscale"},
@@ -162,6 +167,31 @@ TEST(Metadata, IsFoundWithoutTheGraph) {
   EXPECT_EQ(names.at(12), "traffic");
   for (size_t keep = 0; keep < model.size(); ++keep)
     (void)read_metadata_bytes(std::as_bytes(std::span(model)).subspan(0, keep));
+}
+
+// From a picture through a model [3, h, w] or [h, w, 3] to what it answers, sizes open or not.
+TEST(PictureTask, TakesOnePictureWithoutABatch) {
+  const auto backend = open_backend({});
+  ASSERT_TRUE(backend.ok());
+  const Picture picture = picture_from_image(Image::filled(4, 2, 3, 51));
+  for (const Dims& shape : {Dims{3, 2, 4}, Dims{2, 4, 3}, Dims{3, -1, -1}, Dims{-1, -1, 3}}) {
+    testing::GraphBuilder b;
+    ModelFile model;
+    model.graph = b.done(b.pointwise(PointwiseOp::add, {b.input(shape), b.floats({1}, {1})}));
+    auto session = open_session(std::move(model), backend->backend, {});
+    ASSERT_TRUE(session.ok()) << session.error().message;
+    PictureTaskOptions options;
+    options.task = "embed", options.words.preset = "torchvision";
+    const auto task = PictureTask::open(std::move(*session), options);
+    ASSERT_TRUE(task.ok()) << task.error().message;
+    const auto tensor = (*task)->tensor_of(picture);
+    ASSERT_TRUE(tensor.ok());
+    EXPECT_EQ(tensor->shape, shape[0] == 3 ? (Dims{3, 2, 4}) : (Dims{2, 4, 3}));
+    const auto found = (*task)->answer(picture);
+    ASSERT_TRUE(found.ok()) << found.error().message;
+    ASSERT_EQ(found->answer.embedding.size(), 24u);
+    for (const float v : found->answer.embedding) EXPECT_FLOAT_EQ(v, 1.2f);
+  }
 }
 
 // The answer of a shared model on a photograph, preprocessed as is guessed.
