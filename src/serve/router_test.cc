@@ -200,10 +200,17 @@ TEST_F(ServeRouter, RefusesByTheHeadAlone) {
   other = infer, other.method = "GET";
   EXPECT_EQ(early(other), 405);
   for (const char* unknown : {"/v2/models/none/infer", "/v2/models/m/versions/2/infer", "/v2/models/m/infer/more", "/v2/models",
-                              "/v3", "/v2/models/m/generate", "/v2/models/../m/infer", "/v2/systemsharedmemory/status", "//"}) {
+                              "/v3", "/v2/models/m/generate", "/v2/models/../m/infer", "/v2/models/m/config/more", "//"}) {
     other = infer, other.path = unknown;
     EXPECT_EQ(early(other), 404) << unknown;
   }
+  // Extensions that are refused have one sentence, whatever the method.
+  for (const char* method : {"GET", "POST"})
+    for (const char* none : {"/v2/systemsharedmemory/status", "/v2/cudasharedmemory/region/r/register", "/v2/logging",
+                             "/v2/trace/setting", "/v2/models/m/trace/setting"}) {
+      other = infer, other.method = method, other.path = none;
+      EXPECT_EQ(early(other), 400) << none;
+    }
 }
 
 TEST_F(ServeRouter, NamesOfOtherMachinesAreRefused) {
