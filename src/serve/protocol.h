@@ -90,6 +90,8 @@ std::string print_server(const std::string& version);
 // Triton's model configuration, as far as there is one.
 std::string print_config(const ModelDescription& model);
 std::string print_metadata(const ModelDescription& model, const std::vector<std::string>& versions);
+// {"name", "ready": true}
+std::string print_ready(const ModelDescription& model);
 std::string print_error(const std::string& sentence);
 
 struct IndexRow {

@@ -174,8 +174,9 @@ Reply Router::answer(const Call& call, std::string body) const {
     }
     case Kind::metrics: return answer_metrics(call);
     case Kind::server: return json_reply(print_server(service_.version()));
-    case Kind::live: return empty_reply();
-    case Kind::ready: return !service_.is_ready() ? failed(Failure::unavailable, "The server is stopping.") : empty_reply();
+    case Kind::live: return json_reply("{\"live\":true}");
+    case Kind::ready:
+      return !service_.is_ready() ? failed(Failure::unavailable, "The server is stopping.") : json_reply("{\"ready\":true}");
     case Kind::model: return about_model(target.name, target.version, target.what);
     case Kind::config: {
       const auto facts = service_.facts(target.name, target.version);
@@ -220,8 +221,8 @@ Reply Router::answer_metrics(const Call& call) const {
 Reply Router::about_model(const std::string& name, const std::string& version, const std::string& what) const {
   const auto facts = service_.facts(name, version);
   if (const auto* refusal = std::get_if<Refusal>(&facts)) return refusal_reply(*refusal);
-  if (what == "ready") return empty_reply();
   const auto& [description, versions] = std::get<ModelFacts>(facts);
+  if (what == "ready") return json_reply(print_ready(description));
   return json_reply(print_metadata(description, versions));
 }
 

@@ -55,8 +55,12 @@ TEST_F(ServeRouter, AnswersWhatTheProtocolNames) {
   ModelService service(models, {"9.9", "", {}});
   Router router(service, {1 << 20, false});
   EXPECT_EQ(json::parse(ask(router, call("GET", "/v2")).body)["version"], "9.9");
+  // Triton's clients look at the status, KServe's at the body.
   EXPECT_EQ(ask(router, call("GET", "/v2/health/live")).status, 200);
+  EXPECT_EQ(ask(router, call("GET", "/v2/health/live")).body, R"({"live":true})");
   EXPECT_EQ(ask(router, call("GET", "/v2/health/ready")).status, 200);
+  EXPECT_EQ(ask(router, call("GET", "/v2/health/ready")).body, R"({"ready":true})");
+  EXPECT_EQ(ask(router, call("GET", "/v2/models/plain/ready")).body, R"({"name":"plain","ready":true})");
   const json about = json::parse(ask(router, call("GET", "/v2/models/versions")).body);
   EXPECT_EQ(about["versions"], json({"2", "10"}));
   EXPECT_EQ(about["inputs"], json::parse(R"([{"name":"x","datatype":"FP32","shape":[-1,6]}])"));

@@ -1,5 +1,7 @@
 """`sparkle serve` as tritonclient[http] talks to it: health, metadata, inference, model control. Numbers come
 by way of JSON and of binary tensors alike."""
+import asyncio
+
 import numpy as np
 import pytest
 from onnx import TensorProto
@@ -162,4 +164,28 @@ def test_token(folder):
         with pytest.raises(http.InferenceServerException, match="shows no token"):
             client.get_model_metadata("narrow")
         assert client.get_model_metadata("narrow", headers={"Authorization": "Bearer word"})["name"] == "narrow"
+    server.end()
+
+
+def test_the_client_of_kserve(folder):
+    kserve = pytest.importorskip("kserve", reason="kserve, which brings 400 MB of packages, is not installed")
+    needs_serve(grpc=True)
+    a, b = values(6)
+    server = Server(folder, grpc=True)
+
+    async def ask():
+        rest = kserve.InferenceRESTClient(kserve.RESTConfig(protocol="v2"))
+        base = f"http://{server.address}"
+        assert await rest.is_server_ready(base) and await rest.is_server_live(base) and await rest.is_model_ready(base, "sum")
+        for binary in (False, True):
+            given = [kserve.InferInput(name=n, shape=list(x.shape), datatype="FP32") for n, x in (("a", a), ("b", b))]
+            for tensor, x in zip(given, (a, b)):
+                tensor.set_data_from_numpy(x, binary_data=binary)
+            request = kserve.InferRequest(model_name="sum", infer_inputs=given)
+            answer = await rest.infer(base, request, model_name="sum")
+            np.testing.assert_array_equal(answer.outputs[0].as_numpy(), np.maximum(a, 0) + b)
+        answer = await kserve.InferenceGRPCClient(server.grpc).infer(request)
+        np.testing.assert_array_equal(answer.outputs[0].as_numpy(), np.maximum(a, 0) + b)
+
+    asyncio.run(ask())
     server.end()

@@ -177,6 +177,8 @@ std::string print_metadata(const ModelDescription& model, const std::vector<std:
                  {"outputs", described(model.outputs)}});
 }
 
+std::string print_ready(const ModelDescription& model) { return dumped({{"name", model.name}, {"ready", true}}); }
+
 std::string print_error(const std::string& sentence) { return dumped({{"error", sentence}}); }
 
 std::string print_index(const std::vector<IndexRow>& rows) {
