@@ -1,5 +1,7 @@
 #include "choose_device.h"
 
+#include "base/printable.h"
+#include "run/choice/choice_inputs.h"
 #include "run/choice/offers_here.h"
 #include "run_command/model_inputs.h"
 #include "run_command/run_options.h"
@@ -7,15 +9,22 @@
 namespace sparkle::cli {
 namespace {
 
-ChoiceRequest request_of(const CommonOptions& common, const ModelArguments& arguments) {
+// All but what the model is given; `shapes` says that in words.
+ChoiceRequest request_of(const CommonOptions& common, const std::string& model, const std::string& shapes) {
   ChoiceRequest request;
-  request.model = arguments.model;
-  for (const std::string& text : arguments.shapes) request.shapes += text + ";";
-  request.shapes += " " + common.precision + " " + common.plan.algorithm + " " + common.plan.variant + " " +
-                    common.plan.fusion + " " + std::to_string(common.plan.accuracy) + " " + common.memory_budget;
+  request.model = model;
+  request.shapes = shapes + " " + common.precision + " " + common.plan.algorithm + " " + common.plan.variant + " " +
+                   common.plan.fusion + " " + std::to_string(common.plan.accuracy) + " " + common.memory_budget;
   request.backend.threads = common.threads;
   request.backend.try_elsewhere = try_kernels_elsewhere;
   request.options = [common](const Device& device) { return session_options(common, device); };
+  return request;
+}
+
+ChoiceRequest request_of(const CommonOptions& common, const ModelArguments& arguments) {
+  std::string given;
+  for (const std::string& text : arguments.shapes) given += text + ";";
+  ChoiceRequest request = request_of(common, arguments.model, given);
   request.inputs = [arguments](const std::vector<SessionInput>& wanted) -> Result<std::vector<HostTensor>> {
     if (!arguments.inputs.empty()) {
       std::vector<HostTensor> tensors;
@@ -33,21 +42,34 @@ ChoiceRequest request_of(const CommonOptions& common, const ModelArguments& argu
   return request;
 }
 
-}  // namespace
+bool has_choice(const CommonOptions& common) { return common.device == "auto" && common.unit.empty() && may_have_gpu(); }
 
-Result<CommonOptions> with_device(const CommonOptions& common, const ModelArguments& arguments) {
+Result<CommonOptions> decided(const CommonOptions& common, const ChoiceRequest& request, const std::string& whose) {
   CommonOptions chosen = common;
-  if (common.device != "auto" || !common.unit.empty() || !may_have_gpu()) return chosen;
-  auto decision = choose_device_here(request_of(common, arguments));
+  auto decision = choose_device_here(request);
   if (!decision.ok() && decision.error().reason == Reason::bad_usage) {
     // What it takes depends on sizes that nobody has said yet.
-    print_note("--device auto is cpu: " + decision.error().message);
+    print_note(whose + "--device auto is cpu: " + decision.error().message);
     return chosen;
   }
   if (!decision.ok()) return decision.take_error();
   chosen.device = decision->device, chosen.chosen = true;
-  print_note("--device auto is " + decision->why);
+  print_note(whose + "--device auto is " + decision->why);
   return chosen;
+}
+
+}  // namespace
+
+Result<CommonOptions> with_device(const CommonOptions& common, const ModelArguments& arguments) {
+  if (!has_choice(common)) return common;
+  return decided(common, request_of(common, arguments), "");
+}
+
+Result<CommonOptions> with_device(const CommonOptions& common, const std::string& model, int64_t rows) {
+  if (!has_choice(common)) return common;
+  ChoiceRequest request = request_of(common, model, "rows " + std::to_string(rows));
+  request.inputs = [rows](const std::vector<SessionInput>& wanted) { return choice_inputs(wanted, {}, rows); };
+  return decided(common, request, "of '" + printable(model) + "' ");
 }
 
 Result<DeviceDecision> decide_anew(const CommonOptions& common, const ModelArguments& arguments) {

@@ -9,6 +9,8 @@ namespace sparkle::cli {
 // The same options with the device that "auto" came to; one line on stderr says why, where there was a choice. Other devices
 // stay as they are.
 Result<CommonOptions> with_device(const CommonOptions& common, const ModelArguments& arguments);
+// The same for a model whose items come later, `rows` of them in a run where it leaves its first axes open; the line names it.
+Result<CommonOptions> with_device(const CommonOptions& common, const std::string& model, int64_t rows);
 // Asks every device anew: the table of `devices --why`.
 Result<DeviceDecision> decide_anew(const CommonOptions& common, const ModelArguments& arguments);
 

@@ -2,8 +2,6 @@
 #include <cstdio>
 #include <ctime>
 
-#include <nlohmann/json.hpp>
-
 #include "choose_device.h"
 #include "command.h"
 #include "device/device_json.h"
@@ -77,13 +75,7 @@ int devices(const CommonOptions& common, bool calibrate, const ModelArguments& w
     auto decision = decide_anew(common, why);
     if (!decision.ok()) return fail(decision.error());
     if (!common.json) return std::fputs(to_table(*decision).c_str(), stdout), kDone;
-    nlohmann::json rows = nlohmann::json::array();
-    for (const DeviceRow& row : decision->rows) {
-      rows.push_back({{"device", row.name}, {"why", row.why}});
-      if (row.predicted > 0) rows.back().update({{"predicted_ms", row.predicted * 1e3}, {"transfers_ms", row.transfers * 1e3}});
-      if (row.measured) rows.back()["measured_ms"] = *row.measured * 1e3;
-    }
-    std::printf("%s\n", nlohmann::json{{"device", decision->device}, {"why", decision->why}, {"rows", rows}}.dump(2).c_str());
+    std::printf("%s\n", to_json(*decision).c_str());
     return kDone;
   }
   Device device;

@@ -12,11 +12,14 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/files/read_file.h"
 #include "base/printable.h"
+#include "choose_device.h"
 #include "load_grpc.h"
 #include "run/opening/open_model.h"
 #include "serve/http/http_server.h"
@@ -88,31 +91,65 @@ void print_record(const serve::RequestRecord& r) {
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
+// The devices that models run on, each opened once, by the first that needs it.
+class ServingDevices {
+ public:
+  struct Opened {
+    CommonOptions common;  // with its name
+    OpenDevice device;
+    SessionOptions options;
+  };
+  explicit ServingDevices(const ServeArguments& arguments) : common_(arguments.common), rows_(arguments.max_batch) {}
+
+  // Errors: those of opening, of choosing and of the options. What it gives lives as long as this.
+  Result<const Opened*> of(const std::string& model) {
+    SPARKLE_TRY(common, with_device(common_, model, rows_));
+    const std::lock_guard lock(mutex_);
+    if (const auto at = by_name_.find(common.device); at != by_name_.end()) return &at->second;
+    SPARKLE_TRY(device, open_device(common));
+    SPARKLE_TRY(options, session_options(common, device));
+    const std::string name = common.device;
+    return &by_name_.emplace(name, Opened{std::move(common), std::move(device), std::move(options)}).first->second;
+  }
+  std::string notes() const {
+    const std::lock_guard lock(mutex_);
+    std::string text;
+    for (const auto& [name, opened] : by_name_) text += (text.empty() ? "" : "; ") + opened.device.note;
+    return text;
+  }
+
+ private:
+  const CommonOptions common_;
+  const int64_t rows_;  // that a run may have
+  mutable std::mutex mutex_;
+  std::map<std::string, Opened> by_name_;
+};
+
 // A model that is ready for its first request: planned, where its shapes are all fixed.
-Result<std::shared_ptr<Session>> open_to_serve(const std::string& path, const OpenDevice& device, const SessionOptions& options,
-                                               const CommonOptions& common) {
+Result<std::shared_ptr<Session>> open_to_serve(const std::string& path, ServingDevices& devices) {
+  SPARKLE_TRY(on, devices.of(path));
   SPARKLE_TRY(model, read_model(path));
-  SPARKLE_TRY(opened, open_session(std::move(model), device.backend, options));
+  SPARKLE_TRY(opened, open_session(std::move(model), on->device.backend, on->options));
   std::shared_ptr<Session> session(std::move(opened));
   SPARKLE_CHECK(session->has_single_plan());
   if (!all_fixed(session->inputs())) return session;
   std::vector<HostTensor> shapes;
   for (const SessionInput& in : session->inputs()) shapes.push_back({in.dtype, in.shape, nullptr});
   SPARKLE_TRY(plan, session->prepare(shapes));
-  SPARKLE_CHECK(check_fallback(*plan, common));
+  SPARKLE_CHECK(check_fallback(*plan, on->common));
   return session;
 }
 
-void print_ready(const ServeArguments& a, const OpenDevice& device, const serve::Repository& models, const Listening& on) {
+void print_ready(const ServeArguments& a, const std::string& devices, const serve::Repository& models, const Listening& on) {
   if (a.common.json) {
-    nlohmann::json json{{"device", device.note}, {"http", url(a, on.http)}, {"models", nlohmann::json::array()}};
+    nlohmann::json json{{"device", devices}, {"http", url(a, on.http)}, {"models", nlohmann::json::array()}};
     if (on.grpc > 0) json["grpc"] = address(a.host, on.grpc);
     if (on.metrics > 0) json["metrics"] = url(a, on.metrics) + "/metrics";
     for (const auto& model : models.loaded())
       json["models"].push_back({{"name", model->description.name}, {"version", model->description.version}});
     std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
-    std::printf("device   %s\n", device.note.c_str());
+    std::printf("device   %s\n", devices.c_str());
     for (const auto& model : models.loaded())
       std::printf("model    %s, version %s\n", printable(model->description.name).c_str(), model->description.version.c_str());
     std::printf("http     %s\n", url(a, on.http).c_str());
@@ -157,14 +194,10 @@ int serve_command(const ServeArguments& a) {
   keep_no_memory_of_requests();
   auto most_bytes = parse_bytes(a.most_request_bytes);
   if (!most_bytes.ok()) return fail(most_bytes.error());
-  auto device = open_device(a.common);
-  if (!device.ok()) return fail(device.error());
-  auto options = session_options(a.common, *device);
-  if (!options.ok()) return fail(options.error());
+  ServingDevices devices(a);
   serve::BatcherOptions batching;
   batching.max_batch = a.max_batch, batching.delay = std::chrono::microseconds(a.delay_us), batching.queue = a.queue;
-  serve::Repository models(
-      a.models, [&](const std::string& path) { return open_to_serve(path, *device, *options, a.common); }, batching);
+  serve::Repository models(a.models, [&](const std::string& path) { return open_to_serve(path, devices); }, batching);
   if (const Status loaded = models.load_all(); !loaded.ok()) return fail(loaded.error(), a.common);
   serve::ModelService service(models, {SPARKLE_VERSION, a.token, std::chrono::milliseconds(a.timeout_ms)});
   serve::RouterOptions routing;
@@ -217,7 +250,7 @@ int serve_command(const ServeArguments& a) {
   std::thread counting([&] {
     if (on.metrics > 0) metrics.run();
   });
-  print_ready(a, *device, models, on);
+  print_ready(a, devices.notes(), models, on);
   wait_for_signal();
   service.stop();
   http.stop();

@@ -325,6 +325,14 @@ NB_MODULE(_core, m) {
       .def_rw("nonfinite", &sparkle::SessionOptions::nonfinite);
 
   m.def(
+      "choose_device",
+      [](const std::string& path, int threads, int64_t rows, const sparkle::NamedShapes& shapes,
+         const sparkle::SessionOptions& session) {
+        return unlocked([&] { return sparkle::choose_device(path, {threads, rows, shapes, session}); });
+      },
+      nb::arg("path"), nb::arg("threads"), nb::arg("rows"), nb::arg("shapes"), nb::arg("session"));
+
+  m.def(
       "compile",
       [](const sparkle::Device& device, const std::string& path, const std::string& output,
          const std::vector<std::vector<int64_t>>& shapes, const sparkle::SessionOptions& options) {

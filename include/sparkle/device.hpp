@@ -134,7 +134,7 @@ inline void set_log(LogFunction function) {
 
 // How a device is opened; see sparkle_device_options.
 struct DeviceOptions {
-  std::string name = "auto";      // "auto", "cpu", "vulkan", "vulkan:1", "cuda", "reference"
+  std::string name = "auto";      // "cpu", "vulkan", "vulkan:1", "cuda", "reference"; "auto" is the CPU, see choose_device()
   int threads = 0;                // of Sparkle's own pool; 0: what affinity and cgroup quota allow
   bool calibrate = false;         // measure this machine's rates first
   sparkle_thread_pool pool{};     // of the caller's; empty: one of Sparkle's own

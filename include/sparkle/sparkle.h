@@ -87,10 +87,11 @@ typedef struct sparkle_allocator {
 
 /* How a device is opened; all but size may be zero. */
 typedef struct sparkle_device_options {
-  size_t size; /* sizeof(sparkle_device_options) */
-  const char*
-      name; /* "auto" (also NULL), "cpu", "vulkan", "vulkan:1" (as 'sparkle devices' numbers them), "cuda", "reference" */
-  int32_t threads;             /* CPU threads of Sparkle's own pool; 0: what affinity and cgroup quota allow */
+  size_t size;      /* sizeof(sparkle_device_options) */
+  const char* name; /* "cpu", "vulkan", "vulkan:1" (as 'sparkle devices' numbers them), "cuda", "reference"; "auto" (also NULL):
+                     * the CPU, since a device is opened before it is known for which model; sparkle_device_choose says which is
+                     * the fastest */
+  int32_t threads;  /* CPU threads of Sparkle's own pool; 0: what affinity and cgroup quota allow */
   int32_t calibrate;           /* 1: measure this machine's rates first (about a second, kept in the user's cache folder) */
   sparkle_thread_pool pool;    /* of the caller; zeros: a pool of Sparkle's own */
   sparkle_allocator allocator; /* of the caller; zeros: the C++ runtime's */
@@ -214,6 +215,26 @@ SPARKLE_API sparkle_status sparkle_session_open_memory(sparkle_device* device, c
 SPARKLE_API sparkle_status sparkle_session_move_to(sparkle_session* session, sparkle_device* device);
 /* NULL is ignored. */
 SPARKLE_API void sparkle_session_release(sparkle_session* session);
+
+/* For which runs a device is chosen; all but size may be zero. */
+typedef struct sparkle_choice_options {
+  size_t size;                            /* sizeof(sparkle_choice_options) */
+  int32_t threads;                        /* of the CPU; 0: what affinity and cgroup quota allow */
+  int64_t rows;                           /* items of a run, where the model leaves its first axes open; 0: 1 */
+  const char* const* shape_names;         /* inputs of which the model leaves further sizes open; "": the one input */
+  const sparkle_tensor* shapes;           /* and their shapes; data is not read */
+  size_t shape_count;                     /* of both */
+  const sparkle_session_options* session; /* that the sessions will have; NULL: defaults */
+} sparkle_choice_options;
+
+/* Which of the devices here runs the model at `path` fastest, transfers included: by prediction where that is clear, by some
+ * runs on random values where it is not, and as before where the same was asked before (the user's cache folder keeps it by
+ * file, shapes, options, devices, drivers and version). A software device is never preferred to the CPU; where no GPU is here,
+ * nothing is opened and it is the CPU; of a compiled file it is the device that it was compiled for. `json` is {"device": a
+ * name for sparkle_device_open, "why": a line, "rows": [{"device", "why", "predicted_ms", "transfers_ms", "measured_ms"}]},
+ * rows where devices were compared now. SPARKLE_BAD_USAGE where the model leaves sizes open that no shape tells. options may be
+ * NULL. */
+SPARKLE_API sparkle_status sparkle_device_choose(const char* path, const sparkle_choice_options* options, char** json);
 
 /* Something that was done in another way than a caller may expect. Texts are valid until the session is released. */
 typedef struct sparkle_event {

@@ -109,6 +109,28 @@ inline std::vector<sparkle_tensor> shapes_of(const NamedShapes& shapes) {
 
 }  // namespace detail
 
+// For which runs choose_device() chooses; see sparkle_choice_options.
+struct ChoiceOptions {
+  int32_t threads = 0;     // of the CPU; 0: what affinity and cgroup quota allow
+  int64_t rows = 1;        // items of a run, where the model leaves its first axes open
+  NamedShapes shapes;      // of inputs of which it leaves further sizes open
+  SessionOptions session;  // that sessions on the device will have
+};
+
+// Which of the devices here runs the model fastest, as JSON with its name and why; see sparkle_device_choose.
+inline std::string choose_device(const std::string& path, const ChoiceOptions& options = {}) {
+  const std::vector<const char*> names = detail::names_of(options.shapes);
+  const std::vector<sparkle_tensor> shapes = detail::shapes_of(options.shapes);
+  const sparkle_session_options session = options.session.c();
+  sparkle_choice_options given{};
+  given.size = sizeof given, given.threads = options.threads, given.rows = options.rows;
+  given.shape_names = names.data(), given.shapes = shapes.data(), given.shape_count = shapes.size();
+  given.session = &session;
+  char* json = nullptr;
+  detail::check(sparkle_device_choose(detail::whole(path), &given, &json));
+  return detail::take_text(json);
+}
+
 // Exact rewrites and another precision of an ONNX file, proved; as JSON, see sparkle_fix. `samples`: a tensor per input of
 // each.
 inline std::string fix(const Device& device, const std::string& path, const std::string& output, const FixOptions& options = {},

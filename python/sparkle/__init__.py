@@ -29,6 +29,7 @@ import logging
 
 from sparkle import _core
 from sparkle._check import Check, Finding, Layer, Verdict, check
+from sparkle._choice import DeviceChoice, choose_device
 from sparkle._device import Device, DeviceInfo, DeviceTensor, devices
 from sparkle._errors import BadInput, Error, FileUnreadable, NotServed, OutOfMemory
 from sparkle._fix import Fixed, fix
@@ -42,6 +43,7 @@ __version__ = version()
 _core.set_log(lambda warning, sentence: logging.getLogger("sparkle").log(
     logging.WARNING if warning else logging.INFO, "%s", sentence))
 atexit.register(_core.set_log, None)
-__all__ = ["BadInput", "Check", "Device", "DeviceInfo", "DeviceShare", "DeviceTensor", "Error", "Event", "FileUnreadable",
-           "Finding", "Fixed", "InferenceSession", "Layer", "NotServed", "OutOfMemory", "Outputs", "Pipeline", "Report",
-           "Session", "Step", "TensorInfo", "Verdict", "check", "compile", "devices", "eval", "fix"]
+__all__ = ["BadInput", "Check", "Device", "DeviceChoice", "DeviceInfo", "DeviceShare", "DeviceTensor", "Error", "Event",
+           "FileUnreadable", "Finding", "Fixed", "InferenceSession", "Layer", "NotServed", "OutOfMemory", "Outputs",
+           "Pipeline", "Report", "Session", "Step", "TensorInfo", "Verdict", "check", "choose_device", "compile",
+           "devices", "eval", "fix"]

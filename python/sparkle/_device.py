@@ -15,10 +15,10 @@ from sparkle._errors import BadInput, translated
 
 
 class Device:
-    """What runs models. ``name``: "auto", "cpu", "vulkan", "vulkan:1" (as ``sparkle devices`` numbers them), "cuda" or
-    "reference". ``threads`` 0: what affinity and cgroup quota allow. ``calibrate`` measures the machine's rates first.
-    ``fallback``: "allow" takes the CPU in the place of a device that cannot be used here, which ``Session.events`` tells; else
-    that is an Error."""
+    """What runs models. ``name``: "cpu", "vulkan", "vulkan:1" (as ``sparkle devices`` numbers them), "cuda" or
+    "reference"; "auto" is the CPU: ``sparkle.choose_device`` says which is the fastest for a model. ``threads`` 0: what
+    affinity and cgroup quota allow. ``calibrate`` measures the machine's rates first. ``fallback``: "allow" takes the CPU in
+    the place of a device that cannot be used here, which ``Session.events`` tells; else that is an Error."""
 
     def __init__(self, name: str = "auto", threads: int = 0, calibrate: bool = False, *,
                  fallback: str = "") -> None:

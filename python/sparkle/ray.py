@@ -7,30 +7,33 @@
 
 Nothing here needs Ray but ``deployment``: the same object serves Dask, multiprocessing and plain loops.
 """
+import asyncio
 import os
+import pathlib
 from typing import Any, Callable, Mapping, Optional, Union
 
 import numpy as np
 
-from sparkle._arrays import BITS
+from sparkle._choice import choose_device
 from sparkle._device import Device
-from sparkle._errors import BadInput
+from sparkle._errors import BadInput, NotServed, OutOfMemory
 from sparkle._pipeline import Pipeline
+from sparkle._requests import answers_of, fitted_column, fitted_row, plain_row, response_of, rows_of
 from sparkle._session import Session
 
 Batch = Mapping[str, Any]
-_WIRE = {"float32": "FP32", "float16": "FP16", "float64": "FP64", "int8": "INT8", "int16": "INT16", "int32": "INT32",
-         "int64": "INT64", "uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32", "uint64": "UINT64", "bool": "BOOL"}
 
 
 class Predictor:
     """``predictor(batch)``: a batch of columns, one row an item, with the model's outputs as further columns.
 
-    ``model``: a path that each worker can read, or the bytes of a file. ``device``: of each worker, "auto" by default;
-    ``threads``: of a CPU, 0 is what affinity and quota allow. ``inputs``: which column is which input, {"image": "pixels"};
-    by default the column of the input's name, or the only column of a model with one input. ``outputs``: how the columns of
-    outputs are called, by default as the outputs. ``keep``: which columns stay, by default all that are no inputs.
-    ``preprocess``: called with each batch first. Other options are those of a Session.
+    ``model``: a path that each worker can read, or the bytes of a file. ``device``: of each worker; "auto", the default, is
+    what ``sparkle.choose_device`` chooses on the worker's node for the rows of its first batch, and goes on with the CPU where
+    that is lost, unless ``fallback`` is given (of bytes: the CPU). ``threads``: of a CPU, 0 is what affinity and quota allow.
+    ``inputs``: which column is which input, {"image": "pixels"}; by default the column of the input's name, or the only column
+    of a model with one input. ``outputs``: how the columns of outputs are called, by default as the outputs. ``keep``: which
+    columns stay, by default all that are no inputs. ``preprocess``: called with each batch first. Other options are those of a
+    Session.
 
     Floating-point columns are rounded to the input's type, integers must fit in. A model that leaves its first axis open runs
     each batch at once; one that fixes it is given as many rows as it takes, several such runs under way at a time, the last
@@ -52,19 +55,43 @@ class Predictor:
 
     @property
     def session(self) -> Session:
-        """The model, opened at its first use in each process. Errors: those of Session."""
-        if self._session is None:
-            model, device, threads, *_, options = self._given
-            self._session = Session(model, Device(device, threads), **options)
+        """The model, opened at its first use in each process: with the first batch, or here. Errors: those of Session."""
+        return self._opened(None)
+
+    def _opened(self, batch: Optional[Batch], rows: int = 1) -> Session:
+        if self._session is not None:
+            return self._session
+        model, device, threads, *_, options = self._given
+        if device == "auto" and isinstance(model, (str, os.PathLike)):
+            device = self._chosen(batch, rows)
+            if device != "cpu":
+                options = {"fallback": "allow", **options}
+        self._session = Session(model, Device(device, threads), **options)
         return self._session
+
+    def _chosen(self, batch: Optional[Batch], rows: int) -> str:
+        """The name of the device for batches like this one, or of so many rows."""
+        model, _, threads, inputs, *_, options = self._given
+        try:
+            return choose_device(model, rows=rows if batch is None else len(next(iter(batch.values()))), threads=threads,
+                                 **options).device
+        except BadInput as e:
+            if e.code != "bad_usage":
+                raise
+        if batch is None:
+            return "cpu"
+        with Session(model, Device("cpu", threads), **options) as session:  # what it leaves open, the batch tells
+            shapes = {i.name: np.shape(fitted_column(batch[c], i, c)) for i in session.inputs
+                      for c in [self._column(batch, i.name, inputs or {}, session)]}
+        return choose_device(model, shapes=shapes, threads=threads, **options).device
 
     def __call__(self, batch: Batch) -> dict:
         *_, inputs, outputs, keep, preprocess, _ = self._given
         if preprocess is not None:
             batch = preprocess(batch)
-        session = self.session
-        columns = [self._column(batch, i.name, inputs or {}) for i in session.inputs]
-        arrays = [_array(batch[c], i, c) for c, i in zip(columns, session.inputs)]
+        session = self._opened(batch)
+        columns = [self._column(batch, i.name, inputs or {}, session) for i in session.inputs]
+        arrays = [fitted_column(batch[c], i, c) for c, i in zip(columns, session.inputs)]
         rows = {len(a) for a in arrays}
         if len(rows) != 1:
             raise BadInput("bad_input", f"The columns {', '.join(map(repr, columns))} have {sorted(rows)} rows; one of each is "
@@ -76,11 +103,20 @@ class Predictor:
             answer[(outputs or {}).get(info.name, info.name)] = result
         return answer
 
-    def _column(self, batch: Batch, name: str, inputs: Mapping[str, str]) -> str:
+    def fitted(self, row: Mapping[str, Any]) -> dict:
+        """One row as arrays that fit the model, for a batch that others share; where there is a ``preprocess``, which takes
+        what it likes, as they are. Errors: BadInput naming the column that is missing, unknown, or of another type or shape."""
+        *_, inputs, _, keep, preprocess, _ = self._given
+        if preprocess is not None:
+            return plain_row(row)
+        return fitted_row(row, {(inputs or {}).get(i.name, i.name): i for i in self.session.inputs}, keep or [])
+
+    @staticmethod
+    def _column(batch: Batch, name: str, inputs: Mapping[str, str], session: Session) -> str:
         column = inputs.get(name, name)
         if column in batch:
             return column
-        if name not in inputs and len(self.session.inputs) == 1 and len(batch) == 1:
+        if name not in inputs and len(session.inputs) == 1 and len(batch) == 1:
             return next(iter(batch))
         raise BadInput("bad_input", f"The batch has no column '{column}' for the input '{name}'; it has "
                        f"{', '.join(map(repr, batch))}. Name it with inputs={{\"{name}\": ...}}.")
@@ -89,7 +125,7 @@ class Predictor:
         session = self.session
         fixed = {i.shape[0] for i in session.inputs if i.shape and isinstance(i.shape[0], int)}
         if not fixed:
-            return session.run(arrays)
+            return self._checked(session.run(arrays), rows)
         if len(fixed) != 1:
             raise BadInput("bad_input", f"The inputs have {sorted(fixed)} rows each; a model for batches has as many in all.")
         size = fixed.pop()
@@ -98,62 +134,74 @@ class Predictor:
             parts[-1] = [np.concatenate([p, np.repeat(p[-1:], size - len(p), axis=0)]) for p in parts[-1]]
         with Pipeline(session) as pipeline:
             done = list(pipeline.map(parts))
-        for info, output in zip(session.outputs, done[0] if done else []):
-            if output.ndim == 0 or len(output) != size:
-                raise BadInput("bad_input", f"The output '{info.name}' is {output.shape} for {size} rows; no row of it is an "
-                               "item's.")
+        self._checked(done[0] if done else [], size)
         return [np.concatenate([part[o] for part in done])[:rows] for o in range(len(session.outputs))]
+
+    def _checked(self, outputs: list, rows: int) -> list:
+        for info, output in zip(self.session.outputs, outputs):
+            if output.ndim == 0 or len(output) != rows:
+                raise BadInput("bad_input", f"The output '{info.name}' is {output.shape} for {rows} rows; no row of it is an "
+                               "item's.")
+        return outputs
 
 
 def deployment(model: Union[str, os.PathLike], *, max_batch_size: int = 8, batch_wait_timeout_s: float = 0.005,
                predictor: Optional[Mapping[str, Any]] = None, **options: Any) -> Any:
-    """A Ray Serve application of one model: requests that come together are run together, up to ``max_batch_size`` of
+    """A Ray Serve application of one model: rows of requests that come together are run together, up to ``max_batch_size`` of
     them, the first waiting ``batch_wait_timeout_s`` seconds for others. Over HTTP it speaks the JSON of the
-    Open Inference Protocol (``{"inputs": [{"name", "shape", "datatype", "data"}]}``); handles call ``predict.remote({"input":
-    row})``. ``predictor``: options of Predictor; ``options``: of ``ray.serve.deployment`` (num_replicas, ray_actor_options,
-    ...). Errors: ImportError without Ray Serve."""
+    Open Inference Protocol (``{"inputs": [{"name", "shape", "datatype", "data"}]}``): each row of a request is an item, and the
+    response has them all in order. Handles call ``predict.remote({"input": row})``. ``predictor``: options of Predictor;
+    ``options``: of ``ray.serve.deployment`` (num_replicas, ray_actor_options, ...); max_ongoing_requests is twice
+    ``max_batch_size`` unless it is given.
+
+    A row's names, types and shapes are held against the model before it joins others (against nothing where the predictor has
+    a ``preprocess``), rows of different shapes run apart, and where a run fails its rows run one by one: an error is that of
+    its row. Over HTTP it is ``{"error": sentence}`` with status 400 for what was sent, 503 without memory, 500 for the rest;
+    of handles it is raised: BadInput, and what the model raises. Errors: ImportError without Ray Serve."""
     from ray import serve  # of who uses it
     made = dict(predictor or {})
+    options.setdefault("max_ongoing_requests", 2 * max_batch_size)
 
     @serve.deployment(**options)
     class Model:
         def __init__(self) -> None:
             self._predictor = Predictor(model, **made)
-            self._predictor.session  # opened before the first request
+            self._predictor._opened(None, max_batch_size)  # before the first request
 
         @serve.batch(max_batch_size=max_batch_size, batch_wait_timeout_s=batch_wait_timeout_s)
-        async def predict(self, rows: list) -> list:
-            batch = {name: np.stack([np.asarray(row[name]) for row in rows]) for name in rows[0]}
-            answer = self._predictor(batch)
-            return [{name: column[r] for name, column in answer.items()} for r in range(len(rows))]
+        async def _together(self, rows: list) -> list:
+            return await asyncio.to_thread(answers_of, self._predictor, rows)
+
+        async def predict(self, row: Mapping[str, Any]) -> dict:
+            answer, error = await self._together(self._predictor.fitted(row))
+            if error is not None:
+                raise error
+            return answer
 
         async def __call__(self, request: Any) -> Any:
             from starlette.responses import JSONResponse
             try:
-                body = await request.json()
-                row = {t["name"]: np.asarray(t["data"]).reshape(t["shape"])[0] for t in body["inputs"]}
-                answer = await self.predict(row)
-            except (KeyError, TypeError, ValueError, IndexError) as e:
-                return JSONResponse({"error": f"{type(e).__name__}: {e}"}, status_code=400)
-            outputs = [{"name": n, "shape": [1, *v.shape], "datatype": _WIRE.get(str(v.dtype), str(v.dtype)),
-                        "data": v.ravel().tolist()} for n, v in answer.items()]
-            return JSONResponse({"model_name": os.path.basename(os.fspath(model)), "outputs": outputs})
+                try:
+                    body = await request.json()
+                except ValueError:
+                    raise BadInput("bad_input", "The body is no JSON; binary tensors are not taken here.") from None
+                rows = [self._predictor.fitted(row) for row in rows_of(body)]
+                answers = []
+                for answer, error in await asyncio.gather(*(self._together(row) for row in rows)):
+                    if error is not None:
+                        raise error
+                    answers.append(answer)
+                return JSONResponse(response_of(body, answers, pathlib.PurePath(os.fspath(model)).stem))
+            except Exception as e:
+                return JSONResponse({"error": str(e) or type(e).__name__}, status_code=_status(e, "preprocess" in made))
 
     return Model.bind()
 
 
-def _array(column: Any, info: Any, name: str) -> np.ndarray:
-    """A column as the input takes it."""
-    array = np.asarray(column)
-    if array.dtype == object:  # rows that are arrays of their own
-        array = np.stack([np.asarray(row) for row in array])
-    wanted = np.dtype(BITS.get(info.dtype, info.dtype))
-    if array.dtype == wanted:
-        return array
-    if array.dtype.kind == wanted.kind == "f":
-        return array.astype(wanted)
-    if array.dtype.kind in "iub" and wanted.kind in "iu":
-        made = array.astype(wanted)
-        if (made == array).all():
-            return made
-    raise BadInput("bad_input", f"The column '{name}' is {array.dtype}, the input '{info.name}' {info.dtype}.")
+def _status(error: Exception, prepares: bool) -> int:
+    """HTTP's for an error of a request; ``prepares``: rows go through code of the user's, which finds fault with them too."""
+    if isinstance(error, (BadInput, NotServed)):
+        return 400
+    if isinstance(error, OutOfMemory):
+        return 503
+    return 400 if prepares and isinstance(error, (ValueError, KeyError, TypeError, IndexError)) else 500

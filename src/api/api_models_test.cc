@@ -79,6 +79,24 @@ TEST(Api, ChecksForDevicesThatAreNotHere) {
   EXPECT_EQ(status_of([&] { sparkle::check(kModel, "cpu", options); }), SPARKLE_BAD_USAGE);
 }
 
+TEST(Api, ADeviceIsChosenForAModel) {
+  sparkle::ChoiceOptions options;
+  options.shapes = {{"image", {1, 3, 12, 16}}};
+  options.threads = 1;
+  const std::string json = sparkle::choose_device(kModel, options);
+  EXPECT_NE(json.find("\"device\": \""), std::string::npos) << json;
+  EXPECT_NE(json.find("\"why\": \""), std::string::npos) << json;
+  options.threads = -1;
+  EXPECT_EQ(status_of([&] { sparkle::choose_device(kModel, options); }), SPARKLE_BAD_USAGE);
+  options.threads = 1, options.rows = -1;
+  EXPECT_EQ(status_of([&] { sparkle::choose_device(kModel, options); }), SPARKLE_BAD_USAGE);
+  char* text = nullptr;
+  sparkle_choice_options given{};
+  EXPECT_EQ(sparkle_device_choose(kModel.c_str(), &given, &text), SPARKLE_BAD_USAGE);  // no size
+  EXPECT_EQ(sparkle_device_choose(nullptr, nullptr, &text), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(sparkle_device_choose(kModel.c_str(), nullptr, nullptr), SPARKLE_BAD_USAGE);
+}
+
 TEST(Api, EventsTellWhatFellBack) {
   ::setenv("SPARKLE_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
   sparkle::DeviceOptions missing;

@@ -68,6 +68,9 @@ Result<BackendOptions> backend_options(const sparkle_device_options* given);
 // "forbid", "warn", "allow", or NULL: warn. Errors: bad_usage.
 Result<Fallback> fallback_of(const char* text);
 
+// What the caller asks of a session, defaults where it is NULL. Errors: bad_usage, type_not_served; those of its tuning file.
+Result<SessionOptions> session_options(const sparkle_session_options* given, const Device& device);
+
 // A copy for the caller, released by sparkle_string_free.
 char* new_text(const std::string& text);
 

@@ -27,6 +27,8 @@ Result<sparkle_session_options> whole_options(const sparkle_session_options& giv
   return whole;
 }
 
+}  // namespace
+
 Result<SessionOptions> session_options(const sparkle_session_options* outside, const Device& device) {
   SessionOptions options;
   if (!outside) return options;
@@ -61,6 +63,8 @@ Result<SessionOptions> session_options(const sparkle_session_options* outside, c
   }
   return options;
 }
+
+namespace {
 
 Status open_model(sparkle_device* device, Result<ModelFile> model, const sparkle_session_options* given,
                   sparkle_session** session) {

@@ -29,6 +29,11 @@ struct Refusal {
   std::string message;
 };
 
+// Of what the protocol's extensions have and this server has not, over either transport.
+inline constexpr const char* kNoSharedMemory = "Tensors in shared memory are not supported; send them with the request.";
+inline constexpr const char* kNoSettings =
+    "Settings are not changed while the server runs; 'sparkle serve --help' lists those of its start.";
+
 // What a status of the library means to who asked.
 inline Refusal refusal_of(const Error& error) {
   switch (error.reason) {

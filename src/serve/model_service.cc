@@ -70,8 +70,11 @@ InferReply ModelService::infer(const InferCall& call) {
   if (!request.ok()) return refuse(refusal_of(request.error()));
   Outcome outcome = one.run(*request);
   if (outcome.refused) return refuse(std::move(*outcome.refused));
-  for (const WantedOutput& wanted : request->outputs)
-    reply.outputs.push_back({model.outputs[wanted.index].name, outcome.outputs[wanted.index]});
+  for (const WantedOutput& wanted : request->outputs) {
+    AnsweredTensor answered{model.outputs[wanted.index].name, outcome.outputs[wanted.index]};
+    if (wanted.classes > 0) answered.classes = class_texts(answered.tensor, wanted.classes, model.labels.get());
+    reply.outputs.push_back(std::move(answered));
+  }
   one.count({});
   return reply;
 }

@@ -2,6 +2,7 @@
 // become answers, in JSON and with its extension for binary tensors. No transport is known here.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,11 +17,17 @@ namespace sparkle::serve {
 struct ModelDescription {
   std::string name, version;
   std::vector<SessionInput> inputs, outputs;
+  std::shared_ptr<const std::vector<std::string>> labels = nullptr;  // of classes, by their numbers, where the file has some
+  // Of a model whose input is a picture with an axis of rows, which its outputs have too: how many rows a configuration tells
+  // clients that a request may have. 0: it is none.
+  int64_t picture_rows = 0;
+  bool channels_last = false;  // of that picture
 };
 
 struct WantedOutput {
   size_t index = 0;  // of the model's outputs
   bool binary = false;
+  int64_t classes = 0;  // as so many texts of its largest values; 0: itself
 };
 
 struct InferRequest {
@@ -41,9 +48,32 @@ struct GivenTensor {
   std::vector<int64_t> shape;
   std::string_view bytes;
 };
+struct AskedOutput {
+  std::string name;
+  int64_t classes = 0;
+};
 // The same for tensors that come without JSON, by the same rules and with the same errors; an empty list of outputs: all.
 Result<InferRequest> take_tensors(const ModelDescription& model, const std::vector<GivenTensor>& inputs,
-                                  const std::vector<std::string>& outputs);
+                                  const std::vector<AskedOutput>& outputs);
+
+// An output as the classification extension has it: of each row (the whole, where it has one axis) the largest values, the
+// first of them first, as "VALUE:INDEX" or "VALUE:INDEX:LABEL".
+struct ClassTexts {
+  std::vector<int64_t> shape;
+  std::vector<std::string> texts;
+  // As tensors of BYTES lie in memory: each text behind its length, 4 bytes with the lowest first.
+  std::string bytes() const {
+    std::string all;
+    for (const std::string& text : texts) {
+      for (int shift = 0; shift < 32; shift += 8) all += static_cast<char>((text.size() >> shift) & 255);
+      all += text;
+    }
+    return all;
+  }
+};
+// NaN comes behind all numbers. As many as there are, where more are asked for.
+ClassTexts class_texts(const HostTensor& output, int64_t classes, const std::vector<std::string>* labels);
+inline constexpr const char* kNoClassCount = "The parameter \"classification\" of an output is how many classes, 0 or more.";
 
 struct InferAnswer {
   std::string body;
@@ -57,7 +87,11 @@ Result<InferAnswer> print_infer(const ModelDescription& model, const InferReques
 Status check_types(const ModelDescription& model);
 
 std::string print_server(const std::string& version);
+// Triton's model configuration, as far as there is one.
+std::string print_config(const ModelDescription& model);
 std::string print_metadata(const ModelDescription& model, const std::vector<std::string>& versions);
+// {"name", "ready": true}
+std::string print_ready(const ModelDescription& model);
 std::string print_error(const std::string& sentence);
 
 struct IndexRow {

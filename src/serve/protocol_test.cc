@@ -1,4 +1,5 @@
 // Requests as bytes: what is right comes in exactly, what is wrong is named in one sentence before memory is taken for it.
+#include "base/system/out_of_memory.h"
 #include "serve/protocol.h"
 
 #include <gtest/gtest.h>
@@ -150,7 +151,8 @@ TEST(Protocol, WhatIsMalformedIsNamed) {
   refused(start + R"("outputs":[{"name":"z"}]})", "no output 'z'; its outputs are 'y'");
   refused(start + R"("outputs":[{"name":"y"},{"name":"y"}]})", "asked for twice");
   refused(start + R"("outputs":[{}]})", "has no name");
-  refused(start + R"("outputs":[{"name":"y","parameters":{"classification":3}}]})", "\"classification\" is not supported");
+  refused(start + R"("outputs":[{"name":"y","parameters":{"classification":-3}}]})", "how many classes, 0 or more");
+  refused(start + R"("outputs":[{"name":"y","parameters":{"classification":true}}]})", "how many classes, 0 or more");
   refused(start + R"("outputs":[{"name":"y","parameters":{"binary_data":1}}]})", "neither true nor false");
   refused(start + R"("outputs":[{"name":"y","parameters":{"shared_memory_region":"r"}}]})", "shared memory are not supported");
   refused(start + R"("parameters":{"sequence_id":3}})", "Sequences are not supported");
@@ -337,6 +339,29 @@ TEST(Protocol, ControlRequestsAreSmall) {
   EXPECT_TRUE(parse_control(R"({"parameters":{"unload_dependents":false}})").ok());
   EXPECT_FALSE(parse_control(R"({"parameters":{"config":"{}"}})").ok());
   EXPECT_FALSE(parse_control(std::string(100000, ' ') + "{}").ok());
+}
+
+TEST(Protocol, ClassesAreTheLargestValuesOfEachRow) {
+  const auto of = [](const Dims& shape, const std::vector<float>& values) {
+    HostTensor t = *allocate_tensor(DType::f32, shape, "the output");
+    std::copy(values.begin(), values.end(), t.data<float>());
+    return t;
+  };
+  const std::vector<std::string> labels{"cat", "", "a:b"};
+  const ClassTexts rows = class_texts(of({2, 4}, {0.5f, 2, -1, 2, NAN, 1, 3, 1}), 3, &labels);
+  EXPECT_EQ(rows.shape, (std::vector<int64_t>{2, 3}));
+  // Equal values by their numbers, NaN behind all.
+  EXPECT_EQ(rows.texts, (std::vector<std::string>{"2:1", "2:3", "0.5:0:cat", "3:2:a:b", "1:1", "1:3"}));
+  EXPECT_EQ(rows.bytes().substr(0, 7), std::string("\3\0\0\0"
+                                                   "2:1",
+                                                   7));
+  const ClassTexts flat = class_texts(of({3}, {1e-9f, NAN, INFINITY}), 100, nullptr);
+  EXPECT_EQ(flat.shape, (std::vector<int64_t>{3}));
+  EXPECT_EQ(flat.texts, (std::vector<std::string>{"inf:2", "1e-09:0", "nan:1"}));
+  EXPECT_TRUE(class_texts(of({0, 4}, {}), 2, nullptr).texts.empty());
+  HostTensor bytes = *allocate_tensor(DType::u8, Dims{2, 1, 2}, "the output");
+  for (int i = 0; i < 4; ++i) bytes.data<uint8_t>()[i] = static_cast<uint8_t>(i * 80);
+  EXPECT_EQ(class_texts(bytes, 1, nullptr).texts, (std::vector<std::string>{"80:1", "240:1"}));
 }
 
 }  // namespace

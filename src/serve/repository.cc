@@ -21,6 +21,17 @@ bool is_version(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+// Rows that a request may have, where the first axis of a picture and of all outputs is one of rows: open, or 1.
+int64_t rows_of_pictures(const ModelDescription& model, int64_t max_batch) {
+  const SessionInput& picture = model.inputs[0];
+  if (!picture.rank_known || picture.shape.size() != 4 || picture.shape[0] > 1 || picture.shape[0] == 0) return 0;
+  for (const SessionInput& output : model.outputs)
+    if (!output.rank_known || output.shape.size() == 0 || (output.shape[0] < 0) != (picture.shape[0] < 0) ||
+        output.shape[0] > 1)
+      return 0;
+  return picture.shape[0] < 0 ? max_batch : 1;
+}
+
 Refusal unknown_model(const std::string& name) {
   return {Failure::unknown,
           "There is no model " + quoted_name(name) + "; POST /v2/repository/index lists those that there are."};
@@ -89,15 +100,21 @@ Result<std::shared_ptr<Model>> Repository::open(const Place& place, std::shared_
   FileStamp file = stamp_of(place.path);
   SPARKLE_TRY(session, open_(place.path));
   auto model = std::make_shared<Model>();
-  model->description = {place.name, place.version.text, session->inputs(), session->outputs()};
+  model->description.name = place.name, model->description.version = place.version.text;
+  model->description.inputs = session->inputs(), model->description.outputs = session->outputs();
   SPARKLE_CHECK(check_types(model->description));
   if (options_.max_batch > 1 && !has_open_batch(*session))
     log(LogLevel::warning, "Requests of model " + quoted_name(place.name) +
                                " are not put together, as --max-batch asks for: its first axes are not open.");
   const auto metadata = read_metadata(place.path);
-  if (const auto picture = picture_of(model->description, metadata))
-    model->form = picture_form(model->description, *picture, labels_of(metadata))
-                      .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  auto labels = labels_of(metadata);
+  if (const auto picture = picture_of(model->description, metadata)) {
+    model->form =
+        picture_form(model->description, *picture, labels).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    model->description.picture_rows = rows_of_pictures(model->description, options_.max_batch);
+    model->description.channels_last = picture->channels_last;
+  }
+  if (!labels.empty()) model->description.labels = std::make_shared<const std::vector<std::string>>(std::move(labels));
   model->metrics = std::move(metrics);
   model->reports = std::make_unique<ModelReports>(place.name, std::move(file), session);
   model->batcher = std::make_unique<Batcher>(place.name, std::move(session), options_, *model->metrics);

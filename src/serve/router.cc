@@ -35,11 +35,32 @@ std::vector<std::string> parts_of(const std::string& path) {
 }
 
 struct Target {
-  enum class Kind : uint8_t { none, page, metrics, server, live, ready, model, report, report_page, infer, index, control };
+  enum class Kind : uint8_t {
+    none,
+    page,
+    metrics,
+    server,
+    live,
+    ready,
+    model,
+    report,
+    report_page,
+    infer,
+    index,
+    control,
+    config,
+    stats,
+    no_shared_memory,
+    no_settings
+  };
   Kind kind = Kind::none;
   std::string name, version, what;  // what: "" or "ready" of a model, "load" or "unload"
   bool posts() const { return kind == Kind::infer || kind == Kind::index || kind == Kind::control || kind == Kind::report; }
   bool gets() const { return !posts() || kind == Kind::report; }
+  // Of extensions that are refused, whatever the method.
+  const char* refused() const {
+    return kind == Kind::no_shared_memory ? kNoSharedMemory : kind == Kind::no_settings ? kNoSettings : nullptr;
+  }
 };
 
 Target target_of(const std::string& path) {
@@ -59,15 +80,21 @@ Target target_of(const std::string& path) {
       return {Kind::control, parts[3], {}, parts[4]};
     return {};
   }
+  if (parts[1] == "systemsharedmemory" || parts[1] == "cudasharedmemory") return {Kind::no_shared_memory, {}, {}, {}};
+  if (parts[1] == "logging" || parts[1] == "trace") return {Kind::no_settings, {}, {}, {}};
   if (parts[1] != "models" || parts.size() < 3) return {};
+  if (parts.size() == 3 && parts[2] == "stats") return {Kind::stats, {}, {}, {}};
   Target target{Kind::model, parts[2], {}, {}};
   size_t at = 3;
   if (parts.size() > 4 && parts[3] == "versions") target.version = parts[4], at = 5;
   if (parts.size() == at) return target;
+  if (parts[at] == "trace") return {Kind::no_settings, {}, {}, {}};
   if (parts.size() > at + 1) return {};
   if (parts[at] == "infer") target.kind = Kind::infer;
   else if (parts[at] == "report") target.kind = Kind::report;
   else if (parts[at] == "report.html") target.kind = Kind::report_page;
+  else if (parts[at] == "config") target.kind = Kind::config;
+  else if (parts[at] == "stats") target.kind = Kind::stats;
   else if (parts[at] == "ready") target.what = parts[at];
   else return {};
   return target;
@@ -106,6 +133,7 @@ std::optional<Reply> Router::refuse_early(const Call& call, uint64_t body_bytes)
   if (target.kind != Target::Kind::live && target.kind != Target::Kind::ready && !service_.shows_token(call.authorization))
     return failed(Failure::unauthorised, "The request shows no token, or another one; send 'Authorization: Bearer TOKEN'.");
   if (target.kind == Target::Kind::none) return unknown_path(call);
+  if (const char* refused = target.refused()) return failed(Failure::invalid, refused);
   const bool gets = call.method == "GET" || call.method == "HEAD";
   if (!(gets && target.gets()) && !(call.method == "POST" && target.posts())) {
     const char* takes = !target.gets() ? "POST" : target.posts() ? "GET and POST" : "GET";
@@ -146,9 +174,22 @@ Reply Router::answer(const Call& call, std::string body) const {
     }
     case Kind::metrics: return answer_metrics(call);
     case Kind::server: return json_reply(print_server(service_.version()));
-    case Kind::live: return empty_reply();
-    case Kind::ready: return !service_.is_ready() ? failed(Failure::unavailable, "The server is stopping.") : empty_reply();
+    case Kind::live: return json_reply("{\"live\":true}");
+    case Kind::ready:
+      return !service_.is_ready() ? failed(Failure::unavailable, "The server is stopping.") : json_reply("{\"ready\":true}");
     case Kind::model: return about_model(target.name, target.version, target.what);
+    case Kind::config: {
+      const auto facts = service_.facts(target.name, target.version);
+      if (const auto* refusal = std::get_if<Refusal>(&facts)) return refusal_reply(*refusal);
+      return json_reply(print_config(std::get<ModelFacts>(facts).description));
+    }
+    case Kind::stats: {
+      const auto counts = service_.counts(target.name, target.version);
+      if (const auto* refusal = std::get_if<Refusal>(&counts)) return refusal_reply(*refusal);
+      return json_reply(print_counts(std::get<std::vector<ModelCounts>>(counts)));
+    }
+    case Kind::no_shared_memory:
+    case Kind::no_settings: return failed(Failure::invalid, target.refused());
     case Kind::report: {
       if (const Status read = parse_control(body); !read.ok()) return failed(read.error());
       return report(target.name, target.version, call.method == "POST", false);
@@ -180,8 +221,8 @@ Reply Router::answer_metrics(const Call& call) const {
 Reply Router::about_model(const std::string& name, const std::string& version, const std::string& what) const {
   const auto facts = service_.facts(name, version);
   if (const auto* refusal = std::get_if<Refusal>(&facts)) return refusal_reply(*refusal);
-  if (what == "ready") return empty_reply();
   const auto& [description, versions] = std::get<ModelFacts>(facts);
+  if (what == "ready") return json_reply(print_ready(description));
   return json_reply(print_metadata(description, versions));
 }
 

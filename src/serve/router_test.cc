@@ -55,8 +55,12 @@ TEST_F(ServeRouter, AnswersWhatTheProtocolNames) {
   ModelService service(models, {"9.9", "", {}});
   Router router(service, {1 << 20, false});
   EXPECT_EQ(json::parse(ask(router, call("GET", "/v2")).body)["version"], "9.9");
+  // Triton's clients look at the status, KServe's at the body.
   EXPECT_EQ(ask(router, call("GET", "/v2/health/live")).status, 200);
+  EXPECT_EQ(ask(router, call("GET", "/v2/health/live")).body, R"({"live":true})");
   EXPECT_EQ(ask(router, call("GET", "/v2/health/ready")).status, 200);
+  EXPECT_EQ(ask(router, call("GET", "/v2/health/ready")).body, R"({"ready":true})");
+  EXPECT_EQ(ask(router, call("GET", "/v2/models/plain/ready")).body, R"({"name":"plain","ready":true})");
   const json about = json::parse(ask(router, call("GET", "/v2/models/versions")).body);
   EXPECT_EQ(about["versions"], json({"2", "10"}));
   EXPECT_EQ(about["inputs"], json::parse(R"([{"name":"x","datatype":"FP32","shape":[-1,6]}])"));
@@ -200,10 +204,17 @@ TEST_F(ServeRouter, RefusesByTheHeadAlone) {
   other = infer, other.method = "GET";
   EXPECT_EQ(early(other), 405);
   for (const char* unknown : {"/v2/models/none/infer", "/v2/models/m/versions/2/infer", "/v2/models/m/infer/more", "/v2/models",
-                              "/v3", "/v2/models/m/generate", "/v2/models/../m/infer", "/v2/systemsharedmemory/status", "//"}) {
+                              "/v3", "/v2/models/m/generate", "/v2/models/../m/infer", "/v2/models/m/config/more", "//"}) {
     other = infer, other.path = unknown;
     EXPECT_EQ(early(other), 404) << unknown;
   }
+  // Extensions that are refused have one sentence, whatever the method.
+  for (const char* method : {"GET", "POST"})
+    for (const char* none : {"/v2/systemsharedmemory/status", "/v2/cudasharedmemory/region/r/register", "/v2/logging",
+                             "/v2/trace/setting", "/v2/models/m/trace/setting"}) {
+      other = infer, other.method = method, other.path = none;
+      EXPECT_EQ(early(other), 400) << none;
+    }
 }
 
 TEST_F(ServeRouter, NamesOfOtherMachinesAreRefused) {

@@ -16,7 +16,7 @@ namespace sparkle::serve {
 struct InferCall {
   std::string model, version, id;
   std::vector<GivenTensor> inputs;
-  std::vector<std::string> outputs;                       // by name; none: all
+  std::vector<AskedOutput> outputs;                       // none: all
   Clock::time_point deadline = Clock::time_point::max();  // the client's own
   std::optional<Refusal> refused;                         // found wanting on its way here: it is counted and given back
 };
@@ -24,6 +24,7 @@ struct InferCall {
 struct AnsweredTensor {
   std::string name;
   HostTensor tensor;
+  std::optional<ClassTexts> classes = {};  // in its place
 };
 struct InferReply {
   std::string version;  // that was asked, where the model is there
@@ -42,6 +43,9 @@ struct ModelCounts {
   uint64_t answered = 0, failed = 0, runs = 0;
   double answered_seconds = 0;
 };
+
+// Triton's statistics, as JSON.
+std::string print_counts(const std::vector<ModelCounts>& rows);
 
 class Service {
  public:

@@ -1,5 +1,7 @@
 """`sparkle serve` as tritonclient[http] talks to it: health, metadata, inference, model control. Numbers come
 by way of JSON and of binary tensors alike."""
+import asyncio
+
 import numpy as np
 import pytest
 from onnx import TensorProto
@@ -47,6 +49,51 @@ def test_health_and_metadata(client):
     about = client.get_model_metadata("sum")
     assert about["versions"] == ["1", "2"]
     assert about["inputs"] == [{"name": n, "datatype": "FP32", "shape": [-1, 3]} for n in "ab"]
+    config = client.get_model_config("sum", "1")
+    assert (config["name"], config["max_batch_size"]) == ("sum", 0)
+    assert config["input"] == [{"name": n, "data_type": "TYPE_FP32", "format": "FORMAT_NONE", "dims": [-1, 3]} for n in "ab"]
+    assert config["output"] == [{"name": "y", "data_type": "TYPE_FP32", "dims": [-1, 3]}]
+    with pytest.raises(http.InferenceServerException, match="no model 'other'"):
+        client.get_model_config("other")
+
+
+def test_statistics(client):
+    a, b = values(5)
+    before = client.get_inference_statistics("sum", "2")["model_stats"][0]["inference_count"]
+    client.infer("sum", inputs(a, b, True))
+    (row,) = client.get_inference_statistics("sum", "2")["model_stats"]
+    assert (row["name"], row["version"], row["inference_count"]) == ("sum", "2", before + 1)
+    assert row["inference_stats"]["success"]["count"] == before + 1 and row["inference_stats"]["success"]["ns"] > 0
+    everything = {(row["name"], row["version"]) for row in client.get_inference_statistics()["model_stats"]}
+    assert everything >= {("sum", "1"), ("sum", "2"), ("narrow", "1")}
+    with pytest.raises(http.InferenceServerException, match="no model 'other'"):
+        client.get_inference_statistics("other")
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_classification(client, binary):
+    a, b = np.float32([[1, 3, 2], [0, 0, 0]]), np.float32([[0, 0.5, 0], [-1, -3, -1]])
+    output = http.InferRequestedOutput("y", binary_data=binary, class_count=2)
+    answer = client.infer("sum", inputs(a, b, True), outputs=[output])
+    assert answer.get_output("y")["datatype"] == "BYTES"
+    texts = answer.as_numpy("y")
+    assert texts.shape == (2, 2)
+    assert [t.decode() if isinstance(t, bytes) else t for t in texts.ravel()] == ["3.5:1", "2:2", "-1:0", "-1:2"]
+    more = client.infer("sum", inputs(a, b, True), outputs=[http.InferRequestedOutput("y", binary, class_count=7)])
+    assert more.as_numpy("y").shape == (2, 3)  # as many as there are
+
+
+def test_what_is_not_there_is_one_sentence(client):
+    for call in (client.get_system_shared_memory_status, client.get_cuda_shared_memory_status,
+                 client.unregister_system_shared_memory, client.unregister_cuda_shared_memory,
+                 lambda: client.register_system_shared_memory("region", "/key", 64),
+                 lambda: client.get_system_shared_memory_status("region")):
+        with pytest.raises(http.InferenceServerException, match="Tensors in shared memory are not supported; send them with"):
+            call()
+    for call in (client.get_log_settings, client.get_trace_settings, lambda: client.get_trace_settings("sum"),
+                 lambda: client.update_log_settings({"log_info": True})):
+        with pytest.raises(http.InferenceServerException, match="Settings are not changed while the server runs"):
+            call()
 
 
 @pytest.mark.parametrize("binary_in", [False, True])
@@ -89,8 +136,8 @@ def test_errors_are_sentences(client):
         client.infer("sum", inputs(a, b, True), request_compression_algorithm="gzip")
     with pytest.raises(http.InferenceServerException, match="Sequences are not supported"):
         client.infer("sum", inputs(a, b, True), sequence_id=3)
-    with pytest.raises(http.InferenceServerException, match="\"classification\" is not supported"):
-        client.infer("sum", inputs(a, b, True), outputs=[http.InferRequestedOutput("y", class_count=2)])
+    with pytest.raises(http.InferenceServerException, match="how many classes, 0 or more"):
+        client.infer("sum", inputs(a, b, True), outputs=[http.InferRequestedOutput("y", class_count=-2)])
     answer = client.infer("sum", inputs(a, b, True), response_compression_algorithm="gzip")  # comes as it is
     np.testing.assert_array_equal(answer.as_numpy("y"), np.maximum(a, 0) + b)
 
@@ -117,4 +164,28 @@ def test_token(folder):
         with pytest.raises(http.InferenceServerException, match="shows no token"):
             client.get_model_metadata("narrow")
         assert client.get_model_metadata("narrow", headers={"Authorization": "Bearer word"})["name"] == "narrow"
+    server.end()
+
+
+def test_the_client_of_kserve(folder):
+    kserve = pytest.importorskip("kserve", reason="kserve, which brings 400 MB of packages, is not installed")
+    needs_serve(grpc=True)
+    a, b = values(6)
+    server = Server(folder, grpc=True)
+
+    async def ask():
+        rest = kserve.InferenceRESTClient(kserve.RESTConfig(protocol="v2"))
+        base = f"http://{server.address}"
+        assert await rest.is_server_ready(base) and await rest.is_server_live(base) and await rest.is_model_ready(base, "sum")
+        for binary in (False, True):
+            given = [kserve.InferInput(name=n, shape=list(x.shape), datatype="FP32") for n, x in (("a", a), ("b", b))]
+            for tensor, x in zip(given, (a, b)):
+                tensor.set_data_from_numpy(x, binary_data=binary)
+            request = kserve.InferRequest(model_name="sum", infer_inputs=given)
+            answer = await rest.infer(base, request, model_name="sum")
+            np.testing.assert_array_equal(answer.outputs[0].as_numpy(), np.maximum(a, 0) + b)
+        answer = await kserve.InferenceGRPCClient(server.grpc).infer(request)
+        np.testing.assert_array_equal(answer.outputs[0].as_numpy(), np.maximum(a, 0) + b)
+
+    asyncio.run(ask())
     server.end()

@@ -105,6 +105,45 @@ def test_infer(client):
     assert empty.shape == (0, 3)
 
 
+def test_classification(client):
+    a, b = np.float32([[1, 3, 2], [0, 0, 0]]), np.float32([[0, 0.5, 0], [-1, -3, -1]])
+    answer = client.infer("sum", inputs(a, b), outputs=[triton.InferRequestedOutput("y", class_count=2)])
+    assert answer.get_output("y").datatype == "BYTES"
+    assert answer.as_numpy("y").tolist() == [[b"3.5:1", b"2:2"], [b"-1:0", b"-1:2"]]
+
+
+@pytest.mark.parametrize("rows, most", [("N", 8), (1, 1), (2, 0)])
+def test_a_classifier_of_pictures_answers_by_its_configuration(tmp_path, rows, most):
+    """As Triton's client of pictures goes: it reads how large they are and in which order, and asks for named classes."""
+    needs_serve(grpc=True)
+    tensors = [helper.make_tensor_value_info("image", TensorProto.FLOAT, [rows, 3, 8, 6]),
+               helper.make_tensor_value_info("scores", TensorProto.FLOAT, [rows, 3])]
+    nodes = [helper.make_node("ReduceMean", ["image", "axes"], ["scores"], keepdims=0)]
+    graph = helper.make_graph(nodes, "g", tensors[:1], tensors[1:], [numpy_helper.from_array(np.array([2, 3]), "axes")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    helper.set_model_props(model, {"names": "{0: 'red', 1: 'green', 2: 'blue'}"})
+    save(model, tmp_path / "picture.onnx")
+    server = Server(tmp_path, "--max-batch", 8, grpc=True)
+    with triton.InferenceServerClient(server.grpc) as client:
+        config = client.get_model_config("picture").config
+        assert config.max_batch_size == most
+        count = {"N": 2}.get(rows, rows)
+        image = np.stack([np.full((count, 8, 6), v, np.float32) for v in (0.25, 0.75, 0.5)], axis=1)
+        given = triton.InferInput("image", image.shape, "FP32")
+        given.set_data_from_numpy(image)
+        answer = client.infer("picture", [given], outputs=[triton.InferRequestedOutput("scores", class_count=2)])
+        assert answer.as_numpy("scores").tolist() == [[b"0.75:1:green", b"0.5:2:blue"]] * count
+    if most:
+        assert config.input[0].format == triton.model_config_pb2.ModelInput.FORMAT_NCHW
+        assert list(config.input[0].dims) == [3, 8, 6] and list(config.output[0].dims) == [3]
+        http = pytest.importorskip("tritonclient.http")
+        with http.InferenceServerClient(server.address) as client:
+            config = client.get_model_config("picture")
+            told = config["max_batch_size"], config["input"][0]["format"], config["input"][0]["dims"]
+            assert told == (most, "FORMAT_NCHW", [3, 8, 6])
+    server.end()
+
+
 def typed_request(model, datatype, field, a, b, shape=(2, 3)):
     request = triton.service_pb2.ModelInferRequest(model_name=model)
     for name, data in (("a", a), ("b", b)):
@@ -186,8 +225,8 @@ def test_what_is_not_there_is_refused(client):
     given[0].set_shared_memory("name", 24)
     refusal(no, shared, client.infer, "sum", given)
     refusal(no, "Sequences are not supported", client.infer, "sum", inputs(a, b), sequence_id=3)
-    refusal(no, "\"classification\" is not supported", client.infer, "sum", inputs(a, b),
-            outputs=[triton.InferRequestedOutput("y", class_count=2)])
+    refusal("INVALID_ARGUMENT", "how many classes, 0 or more", client.infer, "sum", inputs(a, b),
+            outputs=[triton.InferRequestedOutput("y", class_count=-2)])
     refusal(no, "Settings are not changed", client.get_trace_settings)
     errors = queue.Queue()
     client.start_stream(lambda result, error: errors.put(error))  # refused as it begins

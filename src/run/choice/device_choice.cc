@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "base/text/format.h"
 
@@ -94,6 +95,17 @@ Result<DeviceDecision> choose_device(const std::vector<DeviceOffer>& offers, con
   d.device = offers[best].name;
   d.rows[best].why = "chosen";
   return d;
+}
+
+std::string to_json(const DeviceDecision& decision) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const DeviceRow& row : decision.rows) {
+    rows.push_back({{"device", row.name}, {"why", row.why}});
+    if (row.predicted > 0) rows.back().update({{"predicted_ms", row.predicted * 1e3}, {"transfers_ms", row.transfers * 1e3}});
+    if (row.measured) rows.back()["measured_ms"] = *row.measured * 1e3;
+  }
+  return nlohmann::json{{"device", decision.device}, {"why", decision.why}, {"rows", rows}}.dump(
+      2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string to_table(const DeviceDecision& decision) {

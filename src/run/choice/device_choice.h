@@ -44,6 +44,8 @@ struct ChoicePolicy {
 Result<DeviceDecision> choose_device(const std::vector<DeviceOffer>& offers, const std::string& before,
                                      const ChoicePolicy& policy = {});
 
+// {"device", "why", "rows": [{"device", "why", "predicted_ms", "transfers_ms", "measured_ms"}]}, times where they are known.
+std::string to_json(const DeviceDecision& decision);
 // The table of --why.
 std::string to_table(const DeviceDecision& decision);
 

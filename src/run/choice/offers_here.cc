@@ -54,7 +54,8 @@ Result<double> median_run(const Candidate& candidate) {
   return median(seconds);
 }
 
-Result<Candidate> opened(const ChoiceRequest& request, const std::string& name, const Graph& graph, Device& device) {
+Result<std::shared_ptr<Session>> opened(const ChoiceRequest& request, const std::string& name, const Graph& graph,
+                                        Device& device) {
   BackendOptions options = request.backend;
   options.name = name;
   SPARKLE_TRY(open, open_backend(options));
@@ -62,24 +63,24 @@ Result<Candidate> opened(const ChoiceRequest& request, const std::string& name, 
   SPARKLE_TRY(settings, request.options(device));
   settings.open_host = open_host;
   SPARKLE_TRY(session, Session::open(graph, open.backend, settings));
-  Candidate candidate{std::move(session), {}};
-  SPARKLE_TRY(inputs, request.inputs(candidate.session->inputs()));
-  candidate.inputs = std::move(inputs);
-  return candidate;
+  return std::shared_ptr<Session>(std::move(session));
 }
 
-DeviceOffer offer_of(const ChoiceRequest& request, const Named& device, const Graph& graph) {
+// Errors: those of the inputs, which are the same for all devices.
+Result<DeviceOffer> offer_of(const ChoiceRequest& request, const Named& device, const Graph& graph) {
   DeviceOffer offer;
   offer.name = device.name;
   Device description;
-  auto candidate = opened(request, device.name, graph, description);
-  if (!candidate.ok()) return offer.unusable = candidate.error().message, offer;
-  auto plan = candidate->session->prepare(candidate->inputs);
+  auto session = opened(request, device.name, graph, description);
+  if (!session.ok()) return offer.unusable = session.error().message, offer;
+  SPARKLE_TRY(inputs, request.inputs((*session)->inputs()));
+  const Candidate candidate{std::move(*session), std::move(inputs)};
+  auto plan = candidate.session->prepare(candidate.inputs);
   if (!plan.ok()) return offer.unusable = plan.error().message, offer;
   offer.software = description.is_software();
-  offer.transfers = predicted_transfers(**plan, description, candidate->inputs);
+  offer.transfers = predicted_transfers(**plan, description, candidate.inputs);
   offer.predicted = (*plan)->predicted_seconds() + offer.transfers;
-  offer.measure = [candidate = *candidate] { return median_run(candidate); };
+  offer.measure = [candidate] { return median_run(candidate); };
   return offer;
 }
 
@@ -112,6 +113,22 @@ std::string remembered(const std::string& file, const std::string& key, const st
   return here ? name : std::string();
 }
 
+// The device that a file was compiled for.
+Result<DeviceDecision> device_of(const CompiledModel& model, const ChoiceRequest& request, const std::vector<Named>& devices) {
+  DeviceDecision decision;
+  for (const Named& named : devices) {
+    if ((named.name == "cpu") == model.device().has_workgroups()) continue;
+    BackendOptions options = request.backend;
+    options.name = named.name;
+    const auto open = open_backend(options);
+    if (!open.ok() || !model.check_device((*open).backend->device()).ok()) continue;
+    decision.device = named.name, decision.why = named.name + ": the model is compiled for it";
+    return decision;
+  }
+  return Error{Reason::bad_usage, "'" + request.model + "' is compiled for '" + model.device().name +
+                                      "', which is none of the devices here as they are now."};
+}
+
 }  // namespace
 
 bool may_have_gpu() {
@@ -137,10 +154,12 @@ Result<DeviceDecision> choose_device_here(const ChoiceRequest& request) {
     return as_before;
   }
   SPARKLE_TRY(model, read_model(request.model));
-  if (model.compiled)
-    return Error{Reason::bad_usage, "'" + request.model + "' is compiled for one device; name that with --device."};
+  if (model.compiled) return device_of(*model.compiled, request, devices);
   std::vector<DeviceOffer> offers;
-  for (const Named& device : devices) offers.push_back(offer_of(request, device, model.graph));
+  for (const Named& device : devices) {
+    SPARKLE_TRY(offer, offer_of(request, device, model.graph));
+    offers.push_back(std::move(offer));
+  }
   SPARKLE_TRY(decision, choose_device(offers, before));
   if (!file.empty()) {
     std::error_code none;

@@ -19,8 +19,9 @@ struct ChoiceRequest {
 // Whether a GPU may be here: without one nothing need be asked.
 bool may_have_gpu();
 
-// Remembered by the model's file, the request's shapes and options, the devices and their drivers, and the version of the
-// program. Errors: those of choose_device and of reading the model.
+// A model that is compiled goes to the device that it was compiled for. Remembered by the model's file, the request's shapes
+// and options, the devices and their drivers, and the version of the program. Errors: those of choose_device, of reading the
+// model and of the request's inputs.
 Result<DeviceDecision> choose_device_here(const ChoiceRequest& request);
 
 }  // namespace sparkle

@@ -70,15 +70,23 @@ bool asks(const InferParameter& value) {
 // What asks for something that is not there; parameters of others are theirs.
 const char* unsupported_parameter(const google::protobuf::Map<std::string, InferParameter>& parameters) {
   for (const auto& [name, value] : parameters) {
-    if (name.starts_with("shared_memory")) return "Tensors in shared memory are not supported; send them with the request.";
+    if (name.starts_with("shared_memory")) return kNoSharedMemory;
     if (!asks(value)) continue;
     if (name.starts_with("sequence_"))
       return "Sequences are not supported; each request stands for itself, so leave out the parameters sequence_*.";
     if (name == "triton_enable_empty_final_response") return "Decoupled models are not supported; each request has one answer.";
-    if (name == "classification")
-      return "\"classification\" is not supported; ask for the output itself and take its largest values.";
   }
   return nullptr;
+}
+
+// How many classes an output is asked for, 0: itself; -1 where that is no such number.
+int64_t classes_asked(const google::protobuf::Map<std::string, InferParameter>& parameters) {
+  const auto found = parameters.find("classification");
+  if (found == parameters.end()) return 0;
+  const InferParameter& value = found->second;
+  if (value.parameter_choice_case() == InferParameter::kInt64Param) return std::max<int64_t>(-1, value.int64_param());
+  if (value.parameter_choice_case() != InferParameter::kUint64Param || value.uint64_param() > uint64_t{1} << 50) return -1;
+  return static_cast<int64_t>(value.uint64_param());
 }
 
 std::string which(const Input& input, int i) {
@@ -110,9 +118,11 @@ bool parse_infer_message(std::string_view bytes, ParsedInfer& parsed, bool& unsu
     if (!no) no = unsupported_parameter(input.parameters());
   for (const auto& output : message.outputs()) {
     if (!no) no = unsupported_parameter(output.parameters());
-    call.outputs.push_back(output.name());
+    call.outputs.push_back({output.name(), classes_asked(output.parameters())});
   }
   if (no) return unsupported = true, refuse(no), true;
+  for (const AskedOutput& output : call.outputs)
+    if (output.classes < 0) return refuse(kNoClassCount), true;
   if (call.id.size() > 4096) return refuse("\"id\" has more than 4096 bytes."), true;
   if (const auto timeout = message.parameters().find("timeout"); timeout != message.parameters().end()) {
     const auto& value = timeout->second;
@@ -147,7 +157,13 @@ std::string infer_answer_head(const InferCall& call, const InferReply& reply) {
   answer.set_model_name(call.model), answer.set_model_version(reply.version), answer.set_id(call.id);
   for (const AnsweredTensor& output : reply.outputs) {
     auto* to = answer.add_outputs();
-    to->set_name(output.name), to->set_datatype(std::string(protocol_name(output.tensor.dtype)));
+    to->set_name(output.name);
+    if (output.classes) {
+      to->set_datatype("BYTES");
+      for (const int64_t d : output.classes->shape) to->add_shape(d);
+      continue;
+    }
+    to->set_datatype(std::string(protocol_name(output.tensor.dtype)));
     for (const int64_t d : output.tensor.shape) to->add_shape(d);
   }
   return answer.SerializeAsString();

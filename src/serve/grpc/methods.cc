@@ -62,7 +62,8 @@ MethodAnswer health(Service& service, std::string_view, Clock::time_point) {
 MethodAnswer server_metadata(Service& service, std::string_view, Clock::time_point) {
   pb::ServerMetadataResponse response;
   response.set_name("sparkle"), response.set_version(service.version());
-  for (const char* extension : {"model_configuration", "model_repository", "statistics"}) response.add_extensions(extension);
+  for (const char* extension : {"classification", "model_configuration", "model_repository", "statistics"})
+    response.add_extensions(extension);
   return answered(response);
 }
 
@@ -74,10 +75,11 @@ MethodAnswer model_ready(Service& service, std::string_view bytes, Clock::time_p
   return answered(response);
 }
 
+// From axis `first` on.
 template <class Message>
-void add_shape(Message& to, void (Message::*add)(int64_t), const SessionInput& tensor) {
+void add_shape(Message& to, void (Message::*add)(int64_t), const SessionInput& tensor, int first = 0) {
   if (!tensor.rank_known) return (to.*add)(-1);
-  for (const int64_t d : tensor.shape) (to.*add)(d < 0 ? -1 : d);
+  for (int a = first; a < tensor.shape.size(); ++a) (to.*add)(tensor.shape[a] < 0 ? -1 : tensor.shape[a]);
 }
 
 MethodAnswer model_metadata(Service& service, std::string_view bytes, Clock::time_point) {
@@ -126,15 +128,18 @@ MethodAnswer model_config(Service& service, std::string_view bytes, Clock::time_
   pb::ModelConfigResponse response;
   pb::ModelConfig& config = *response.mutable_config();
   config.set_name(model.name), config.set_platform("sparkle_onnx"), config.set_backend("sparkle");
+  config.set_max_batch_size(static_cast<int32_t>(std::min<int64_t>(model.picture_rows, INT32_MAX)));
+  const int first = model.picture_rows > 0;
   for (const SessionInput& tensor : model.inputs) {
     pb::ModelInput& to = *config.add_input();
     to.set_name(tensor.name), to.set_data_type(config_type(tensor.dtype));
-    add_shape(to, &pb::ModelInput::add_dims, tensor);
+    if (model.picture_rows > 0) to.set_format(model.channels_last ? pb::ModelInput::FORMAT_NHWC : pb::ModelInput::FORMAT_NCHW);
+    add_shape(to, &pb::ModelInput::add_dims, tensor, first);
   }
   for (const SessionInput& tensor : model.outputs) {
     pb::ModelOutput& to = *config.add_output();
     to.set_name(tensor.name), to.set_data_type(config_type(tensor.dtype));
-    add_shape(to, &pb::ModelOutput::add_dims, tensor);
+    add_shape(to, &pb::ModelOutput::add_dims, tensor, first);
   }
   return answered(response);
 }
@@ -213,6 +218,12 @@ MethodAnswer infer(Service& service, std::string_view bytes, Clock::time_point d
     std::vector<grpc::Slice> slices;
     slices.emplace_back(infer_answer_head(call, reply));
     for (const AnsweredTensor& output : reply.outputs) {
+      if (output.classes) {
+        const std::string bytes = output.classes->bytes();
+        slices.emplace_back(bytes_field(kRawOutputs, bytes.size()));
+        if (!bytes.empty()) slices.emplace_back(bytes);
+        continue;
+      }
       slices.emplace_back(bytes_field(kRawOutputs, static_cast<uint64_t>(output.tensor.size_bytes())));
       if (output.tensor.size_bytes() > 0) slices.push_back(lent(output.tensor));
     }
@@ -222,11 +233,8 @@ MethodAnswer infer(Service& service, std::string_view bytes, Clock::time_point d
   return answer;
 }
 
-constexpr const char* kNoSharedMemory = "Tensors in shared memory are not supported; send them with the request.";
 constexpr const char* kNoStreams =
     "Streams are not supported, as sequences and decoupled models are not; each request has one answer, so call ModelInfer.";
-constexpr const char* kNoSettings =
-    "Settings are not changed while the server runs; 'sparkle serve --help' lists those of its start.";
 
 #define INFERENCE "/inference.GRPCInferenceService/"
 const Method kMethods[] = {

@@ -35,7 +35,7 @@ Result<std::vector<WantedOutput>> wanted_outputs(const ModelDescription& model, 
                              names_of(model.outputs) + ".");
     if (seen[i]) return invalid_request("Output " + in_quotes(given.name) + " is asked for twice.");
     seen[i] = true;
-    wanted.push_back({i, given.binary.value_or(read.binary_output)});
+    wanted.push_back({i, given.binary.value_or(read.binary_output), given.classes});
   }
   return wanted;
 }
@@ -118,7 +118,7 @@ Result<InferRequest> parse_infer(const ModelDescription& model, std::string_view
 }
 
 Result<InferRequest> take_tensors(const ModelDescription& model, const std::vector<GivenTensor>& inputs,
-                                  const std::vector<std::string>& outputs) {
+                                  const std::vector<AskedOutput>& outputs) {
   return guard_memory("Reading the request", [&]() -> Result<InferRequest> {
     GivenRequest read;
     std::vector<std::string_view> bytes;
@@ -134,9 +134,10 @@ Result<InferRequest> take_tensors(const ModelDescription& model, const std::vect
       read.inputs.push_back(std::move(given));
       bytes.push_back(tensor.bytes);
     }
-    for (const std::string& name : outputs) {
+    for (const AskedOutput& asked : outputs) {
       read.outputs.emplace_back();
-      read.outputs.back().name = name, read.outputs.back().named = true;
+      GivenOutput& given = read.outputs.back();
+      given.name = asked.name, given.named = true, given.classes = asked.classes;
     }
     return take(model, read, bytes);
   });

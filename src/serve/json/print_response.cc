@@ -7,7 +7,7 @@
 #include "base/half_floats.h"
 #include "base/printable.h"
 #include "serve/datatypes.h"
-#include "serve/protocol.h"
+#include "serve/service.h"
 
 namespace sparkle::serve {
 namespace {
@@ -47,15 +47,26 @@ bool append_value(std::string& to, const HostTensor& t, int64_t i) {
   }
 }
 
+nlohmann::json shape_from(const SessionInput& t, int first) {
+  if (!t.rank_known) return nlohmann::json::array({-1});
+  nlohmann::json shape = nlohmann::json::array();
+  for (int a = first; a < t.shape.size(); ++a) shape.push_back(t.shape[a] < 0 ? -1 : t.shape[a]);
+  return shape;
+}
+
 nlohmann::json described(const std::vector<SessionInput>& tensors) {
   nlohmann::json list = nlohmann::json::array();
-  for (const SessionInput& t : tensors) {
-    nlohmann::json shape = nlohmann::json::array();
-    for (const int64_t d : t.shape) shape.push_back(d < 0 ? -1 : d);
-    if (!t.rank_known) shape = nlohmann::json::array({-1});
-    list.push_back({{"name", t.name}, {"datatype", protocol_name(t.dtype)}, {"shape", shape}});
-  }
+  for (const SessionInput& t : tensors)
+    list.push_back({{"name", t.name}, {"datatype", protocol_name(t.dtype)}, {"shape", shape_from(t, 0)}});
   return list;
+}
+
+// A tensor of texts from its shape on: text in JSON, or its size where its bytes follow.
+void append_classes(std::string& to, const ClassTexts& classes, bool binary) {
+  nlohmann::json rest{{"shape", classes.shape}};
+  if (binary) rest["parameters"]["binary_data_size"] = classes.bytes().size();
+  else rest["data"] = classes.texts;
+  to += dumped(rest).substr(1);
 }
 
 }  // namespace
@@ -71,6 +82,12 @@ Result<InferAnswer> print_infer(const ModelDescription& model, const InferReques
   for (const WantedOutput& wanted : request.outputs) {
     const HostTensor& t = outputs[wanted.index];
     const std::string& name = model.outputs[wanted.index].name;
+    if (wanted.classes > 0) {
+      text += (first ? "{\"name\":" : ",{\"name\":") + dumped(name) + ",\"datatype\":\"BYTES\",";
+      append_classes(text, class_texts(t, wanted.classes, model.labels.get()), wanted.binary);
+      first = false, any_binary |= wanted.binary;
+      continue;
+    }
     text += (first ? "{\"name\":" : ",{\"name\":") + dumped(name) + ",\"datatype\":\"" + std::string(protocol_name(t.dtype)) +
             "\",\"shape\":[";
     first = false;
@@ -96,8 +113,9 @@ Result<InferAnswer> print_infer(const ModelDescription& model, const InferReques
   if (!any_binary) return answer;
   answer.json_bytes = text.size();
   for (const WantedOutput& wanted : request.outputs)
-    if (const HostTensor& t = outputs[wanted.index]; wanted.binary)
-      text.append(reinterpret_cast<const char*>(t.bytes.get()), static_cast<size_t>(t.size_bytes()));
+    if (const HostTensor& t = outputs[wanted.index]; wanted.binary && wanted.classes > 0)
+      text += class_texts(t, wanted.classes, model.labels.get()).bytes();
+    else if (wanted.binary) text.append(reinterpret_cast<const char*>(t.bytes.get()), static_cast<size_t>(t.size_bytes()));
   return answer;
 }
 
@@ -112,7 +130,43 @@ Status check_types(const ModelDescription& model) {
 }
 
 std::string print_server(const std::string& version) {
-  return dumped({{"name", "sparkle"}, {"version", version}, {"extensions", {"binary_tensor_data", "model_repository"}}});
+  return dumped(
+      {{"name", "sparkle"},
+       {"version", version},
+       {"extensions", {"binary_tensor_data", "classification", "model_configuration", "model_repository", "statistics"}}});
+}
+
+std::string print_config(const ModelDescription& model) {
+  const int first = model.picture_rows > 0;
+  const auto tensors = [&](const std::vector<SessionInput>& of) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const SessionInput& t : of)
+      list.push_back(
+          {{"name", t.name}, {"data_type", "TYPE_" + std::string(protocol_name(t.dtype))}, {"dims", shape_from(t, first)}});
+    return list;
+  };
+  nlohmann::json inputs = tensors(model.inputs);
+  for (auto& input : inputs)
+    input["format"] = model.picture_rows == 0 ? "FORMAT_NONE" : model.channels_last ? "FORMAT_NHWC" : "FORMAT_NCHW";
+  return dumped({{"name", model.name},
+                 {"platform", "sparkle_onnx"},
+                 {"backend", "sparkle"},
+                 {"max_batch_size", model.picture_rows},
+                 {"input", inputs},
+                 {"output", tensors(model.outputs)}});
+}
+
+std::string print_counts(const std::vector<ModelCounts>& rows) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const ModelCounts& row : rows)
+    list.push_back({{"name", row.name},
+                    {"version", row.version},
+                    {"inference_count", row.answered},
+                    {"execution_count", row.runs},
+                    {"inference_stats",
+                     {{"success", {{"count", row.answered}, {"ns", static_cast<uint64_t>(row.answered_seconds * 1e9)}}},
+                      {"fail", {{"count", row.failed}, {"ns", 0}}}}}});
+  return dumped({{"model_stats", list}});
 }
 
 std::string print_metadata(const ModelDescription& model, const std::vector<std::string>& versions) {
@@ -122,6 +176,8 @@ std::string print_metadata(const ModelDescription& model, const std::vector<std:
                  {"inputs", described(model.inputs)},
                  {"outputs", described(model.outputs)}});
 }
+
+std::string print_ready(const ModelDescription& model) { return dumped({{"name", model.name}, {"ready", true}}); }
 
 std::string print_error(const std::string& sentence) { return dumped({{"error", sentence}}); }
 

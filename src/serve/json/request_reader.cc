@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "base/system/out_of_memory.h"
 #include "serve/datatypes.h"
+#include "serve/failure.h"
 #include "serve/json/json_value.h"
 
 namespace sparkle::serve {
@@ -292,14 +293,11 @@ class RequestReader final : public nlohmann::json_sax<nlohmann::json>, public Gi
     const bool asks = v.kind == Scalar::Kind::text      ? !v.text->empty()
                       : v.kind == Scalar::Kind::boolean ? v.truth
                                                         : v.as_double() != 0;
-    if (key_.starts_with("shared_memory"))
-      return refuse("Tensors in shared memory are not supported; send them with the request.");
+    if (key_.starts_with("shared_memory")) return refuse(kNoSharedMemory);
     if (key_.starts_with("sequence_") && asks)
       return refuse("Sequences are not supported; each request stands for itself, so leave out \"" + printable(key_) + "\".");
     if (key_ == "triton_enable_empty_final_response" && asks)
       return refuse("Decoupled models are not supported; each request has one answer.");
-    if (key_ == "classification" && asks)
-      return refuse("\"classification\" is not supported; ask for the output itself and take its largest values.");
     return true;
   }
   bool parameter(const Scalar& v) {
@@ -325,6 +323,11 @@ class RequestReader final : public nlohmann::json_sax<nlohmann::json>, public Gi
   }
   bool output_parameter(const Scalar& v) {
     if (key_ == "binary_data") return bool_of(v, outputs.back().binary);
+    if (key_ == "classification") {
+      if (v.kind != Scalar::Kind::natural || v.natural > uint64_t{1} << 50) return refuse(kNoClassCount);
+      outputs.back().classes = static_cast<int64_t>(v.natural);
+      return true;
+    }
     return unsupported(v);
   }
 

@@ -26,6 +26,7 @@ struct GivenOutput {
   std::string name;
   bool named = false;
   std::optional<bool> binary;
+  int64_t classes = 0;  // of the classification extension
 };
 struct GivenRequest {
   std::vector<GivenInput> inputs;

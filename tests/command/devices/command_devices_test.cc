@@ -33,6 +33,7 @@ TEST_F(CommandDevices, WhyIsATableOfAllThatAreHere) {
   }
   EXPECT_SAYS(refusal("devices --why net.onnx --device cpu"), "leave out --device and --calibrate");
   EXPECT_SAYS(refusal("devices --why none.onnx"), "none.onnx");
+  EXPECT_SAYS(sparkle("serve --help").out, "what is fastest for the model");
 }
 
 TEST_F(CommandDevices, AutoIsTheDeviceThatIsPredictedToBeFasterAndRemembered) {
@@ -51,6 +52,14 @@ TEST_F(CommandDevices, AutoIsTheDeviceThatIsPredictedToBeFasterAndRemembered) {
   // Another cache remembers nothing: it is decided anew, and said why.
   EXPECT_SAYS(sparkle("run net.onnx", card + "export XDG_CACHE_HOME='" + path("other") + "'; ").err, "--device auto is ");
   EXPECT_EQ(sparkle("run net.onnx --device cpu", card).err, "");
+}
+
+TEST_F(CommandDevices, SizesThatNobodyToldLeaveItToTheCpu) {
+  if (std::string(SPARKLE_CUDA_MODEL).empty()) GTEST_SKIP() << "this build has no functional model of CUDA's devices";
+  const std::string card = cache() + "export SPARKLE_CUDA_DRIVER='" SPARKLE_CUDA_MODEL "'; ";
+  const std::string open = SPARKLE_SOURCE_DIR "/models/upscale2x.onnx";
+  EXPECT_SAYS(sparkle("report '" + open + "'", card).err, "--device auto is cpu: The model leaves sizes");
+  EXPECT_SAYS(refusal("devices --why '" + open + "'"), "give them with --shape");
 }
 
 }  // namespace

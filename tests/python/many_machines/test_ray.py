@@ -65,6 +65,60 @@ def test_what_does_not_fit_is_named(model):
         predictor({"x": np.zeros((2, 7), np.float32)})
 
 
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_compiled_file_serves_workers(tmp_path, rows):
+    onnx, compiled = dense(tmp_path / "dense.onnx", rows), str(tmp_path / "dense.sparkle")
+    sparkle.compile(onnx, compiled, sparkle.Device("cpu", threads=1))
+    os.remove(onnx)  # the file is all that a worker needs
+    predictor = sparkle.ray.Predictor(compiled, "cpu", threads=1)
+    given = [batch(7, seed) for seed in range(2)]
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        for (process, answer), g in zip(pool.map(answer_of, [(predictor, g) for g in given]), given):
+            assert process != os.getpid()
+            check(answer, g)
+    check(predictor(given[0]), given[0])
+
+
+def kept(session):
+    """The list of the arrays that the session is given from now on."""
+    run, given = session.run, []
+    session.run = lambda arrays: given.extend(arrays) or run(arrays)
+    return given
+
+
+def test_a_dense_column_is_not_copied(tmp_path):
+    predictor = sparkle.ray.Predictor(dense(tmp_path / "dense.onnx", "n"), "cpu", threads=1)
+    arrays, given = kept(predictor.session), batch(5)
+    given["x"].flags.writeable = False  # as arrays of an object store are
+    check(predictor(given), given)
+    check(predictor({**given, "x": given["x"].astype(np.float64)}), given)
+    first, second = arrays
+    assert first.ctypes.data == given["x"].ctypes.data and second.ctypes.data != given["x"].ctypes.data
+
+
+def resident(what):
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith(what))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="the most memory of a time is told by Linux alone")
+def test_a_run_takes_no_memory_for_a_copy_of_its_inputs(tmp_path):
+    graph = helper.make_graph([helper.make_node("ReduceMax", ["x", "axes"], ["y"], keepdims=0)], "largest",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 1 << 20])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"])],
+                              [numpy_helper.from_array(np.array([1]), "axes")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()
+    predictor = sparkle.ray.Predictor(model, "cpu", threads=1)
+    x = np.ones((32, 1 << 20), np.float32)  # 128 MiB
+    x.flags.writeable = False
+    predictor({"x": x[:1]})
+    with open("/proc/self/clear_refs", "w") as mark:
+        mark.write("5")
+    before = resident("VmHWM")
+    np.testing.assert_array_equal(predictor({"x": x})["y"], np.ones(32))
+    assert resident("VmHWM") - before < x.nbytes // 4
+
+
 def answer_of(predictor_and_batch):
     predictor, given = predictor_and_batch
     return os.getpid(), predictor(given)
@@ -80,11 +134,22 @@ def test_workers_open_the_model_for_themselves(model):
         check(answer, g)
 
 
+def test_workers_of_dask_answer_every_batch(model):
+    distributed = pytest.importorskip("distributed")
+    given = [batch(3 + seed, seed) for seed in range(6)]
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        with distributed.Client(cluster) as client:
+            answers = client.gather(client.map(sparkle.ray.Predictor(model, "cpu", threads=1), given, pure=False))
+    for answer, g in zip(answers, given):
+        check(answer, g)
+
+
 def test_a_cluster_that_loses_a_node_answers_every_row_once(tmp_path):
     ray = pytest.importorskip("ray")
     data = pytest.importorskip("ray.data")
     from ray.cluster_utils import Cluster
-    model = dense(tmp_path / "dense.onnx", "n")
+    model = str(tmp_path / "dense.sparkle")  # compiled: each actor opens the plan and its packed weights as they lie there
+    sparkle.compile(dense(tmp_path / "dense.onnx", 20), model, sparkle.Device("cpu", threads=1))
     marks = tmp_path / "nodes"
     marks.mkdir()
 
@@ -121,6 +186,37 @@ def test_a_cluster_that_loses_a_node_answers_every_row_once(tmp_path):
         cluster.shutdown()
 
 
+def test_batches_are_read_where_the_object_store_has_them(tmp_path):
+    ray = pytest.importorskip("ray")
+    data = pytest.importorskip("ray.data")
+    model = dense(tmp_path / "dense.onnx", "n")
+    seen = tmp_path / "seen"
+    seen.mkdir()
+
+    class Watching(sparkle.ray.Predictor):
+        def __call__(self, rows):
+            x, run, given = rows["x"], type(self.session).run, []
+            self.session.run = lambda arrays: given.extend(arrays) or run(self.session, arrays)
+            answer = super().__call__(rows)
+            same = given[0].ctypes.data == x.ctypes.data
+            (seen / f"{rows['id'][0]}").write_text(f"{x.flags.owndata} {x.flags.writeable} {same}")
+            return answer
+
+    ray.init(num_cpus=2, object_store_memory=80 << 20, log_to_driver=False, include_dashboard=False)
+    try:
+        given = batch(4000)
+        table = data.from_numpy([given["x"][:2000], given["x"][2000:]]).map_batches(
+            lambda b: {"id": np.arange(len(b["data"])), "x": b["data"]}).materialize()
+        answers = table.map_batches(Watching, fn_constructor_kwargs={"model": model, "device": "cpu", "threads": 1},
+                                    batch_size=500, concurrency=1)
+        got = np.concatenate([b["y"] for b in answers.iter_batches(batch_size=500)])
+    finally:
+        ray.shutdown()
+    assert got.shape == (4000, 4)
+    notes = [f.read_text() for f in seen.iterdir()]
+    assert notes and set(notes) == {"False False True"}
+
+
 def test_a_deployment_speaks_the_inference_protocol(tmp_path, monkeypatch):
     # Where all cores are busy Ray's proxy is killed before it is up, unless it is given longer than five seconds.
     monkeypatch.setenv("RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "60")
@@ -150,8 +246,22 @@ def test_a_deployment_speaks_the_inference_protocol(tmp_path, monkeypatch):
         answer = post({"inputs": [{"name": "x", "shape": [1, 6], "datatype": "FP32", "data": x[0].tolist()}]})
         assert answer["outputs"][0]["shape"] == [1, 4] and answer["outputs"][0]["datatype"] == "FP32"
         np.testing.assert_allclose(answer["outputs"][0]["data"], np.maximum(x[0] @ W, 0), rtol=1e-5, atol=1e-5)
-        with pytest.raises(urllib.error.HTTPError, match="400"):
-            post({"inputs": [{"name": "x", "shape": [1, 7], "datatype": "FP32", "data": x[0].tolist()}]})
+        # All rows of a request, in their order.
+        answer = post({"inputs": [{"name": "x", "shape": [3, 6], "datatype": "FP32", "data": x.tolist()}]})
+        assert answer["outputs"][0]["shape"] == [3, 4]
+        np.testing.assert_allclose(np.reshape(answer["outputs"][0]["data"], (3, 4)), np.maximum(x @ W, 0), rtol=1e-5, atol=1e-5)
+        for name, width, sentence in [("x", 7, "row of input 'x' has shape [6] in the model, [7] was given"),
+                                      ("z", 6, "no input 'z'")]:
+            with pytest.raises(urllib.error.HTTPError, match="400") as refused:
+                post({"inputs": [{"name": name, "shape": [1, width], "datatype": "FP32", "data": [0] * width}]})
+            assert sentence in json.load(refused.value)["error"]
+        # What is wrong beside what is right fails alone.
+        futures = [handle.predict.remote(row) for row in ({"x": x[0]}, {"x": x[1][:5]}, {"z": x[1]}, {"x": x[2]})]
+        right = [futures[i].result()["y"] for i in (0, 3)]
+        np.testing.assert_allclose(right, np.maximum(x[[0, 2]] @ W, 0), rtol=1e-5, atol=1e-5)
+        for i, sentence in ((1, "row of input 'x'"), (2, "no input 'z'")):
+            with pytest.raises(sparkle.BadInput, match=sentence):
+                futures[i].result()
     finally:
         serve.shutdown()
         ray.shutdown()
