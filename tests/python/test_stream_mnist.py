@@ -1,4 +1,4 @@
-"""`sparkle run` on the 10,000 test digits of MNIST as a stream: as many right as the golden engine has, in order, in flat memory;
+"""`sparkle run` on the 10,000 test digits of MNIST as a stream: as many right as the golden engine, in order, in flat memory;
 killed in the middle and gone on with, the file is the same; of files that cannot be read each is named."""
 import csv
 import gzip

@@ -16,10 +16,10 @@ namespace sparkle::cli {
 
 class Answers {
  public:
-  // `path`: FILE.jsonl or FILE.csv; empty: standard output, in JSON Lines. `run`: what tells these answers from those of another
-  // model, another preparation or other labels; in each line. `items`: what the lines are about, in order; empty: numbered, as
-  // frames are. `top`: classes of a line in CSV. Errors: bad_usage for another ending and for a file that is about other items
-  // or another run; file_unreadable, file_unwritable.
+  // `path`: FILE.jsonl or FILE.csv; empty: standard output, in JSON Lines. `run`: what tells these answers from those of
+  // another model, another preparation or other labels; in each line. `items`: what the lines are about, in order; empty:
+  // numbered, as frames are. `top`: classes of a line in CSV. Errors: bad_usage for another ending and for a file that is about
+  // other items or another run; file_unreadable, file_unwritable.
   static Result<std::unique_ptr<Answers>> open(const std::string& path, const std::string& model, const std::string& run,
                                                std::vector<std::string> items, int top);
   // Items that the file has lines for already, and those of them that hold an error.

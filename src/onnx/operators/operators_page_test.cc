@@ -35,7 +35,9 @@ const std::map<std::string_view, std::string_view> kNotes = {
     {"GRU", "written out step by step, up to 4,096 steps of all directions"},
     {"GridSample", "images and volumes"},
     {"If", "a condition known before the run takes its branch into the graph; else the model runs in parts"},
-    {"LSTM", "written out step by step, up to 4,096 steps of all directions; `clip` bounds what each activation is given, the cell too"},
+    {"LSTM",
+     "written out step by step, up to 4,096 steps of all directions; `clip` bounds what each activation is given, the cell "
+     "too"},
     {"LinearAttention", "written out step by step, up to 4,096 steps"},
     {"Loop", "the model runs in parts; the body is planned once for each set of shapes"},
     {"LpNormalization", "`p` 1 and 2"},
