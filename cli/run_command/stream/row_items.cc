@@ -14,14 +14,17 @@ Result<Dims> shape_of(const std::string& path) {
 
 }  // namespace
 
-int64_t RowItems::rows_of(const std::string& path) {
+int64_t RowItems::rows_of(const std::string& path, const Dims& wanted) {
   const auto shape = shape_of(path);
-  return shape.ok() && shape->size() > 0 ? (*shape)[0] : 1;
+  if (!shape.ok() || shape->size() == 0 || shape->size() != wanted.size()) return 1;
+  for (int axis = 1; axis < wanted.size(); ++axis)
+    if (wanted[axis] > 0 && (*shape)[axis] != wanted[axis]) return 1;
+  return (*shape)[0];
 }
 
-RowItems::RowItems(const std::vector<std::string>& paths, bool rows) {
+RowItems::RowItems(const std::vector<std::string>& paths, const std::optional<Dims>& wanted) {
   for (const std::string& path : paths) {
-    const int64_t count = rows && is_tensor_file(path) ? rows_of(path) : 1;
+    const int64_t count = wanted && is_tensor_file(path) ? rows_of(path, *wanted) : 1;
     if (count <= 1) places_.push_back({path, -1}), names_.push_back(path);
     for (int64_t row = 0; count > 1 && row < count; ++row)
       places_.push_back({path, row}), names_.push_back(path + "[" + std::to_string(row) + "]");

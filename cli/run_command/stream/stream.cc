@@ -334,7 +334,7 @@ bool is_stream(const RunOptions& o, const Session& session) {
   if (!o.frames.empty() || Answers::is_name(o.output) || o.batch > 1) return true;
   if (std::any_of(o.inputs.begin(), o.inputs.end(), names_several)) return true;
   if (session.inputs().size() != 1 || o.inputs.size() != 1) return session.inputs().size() == 1 && o.inputs.size() > 1;
-  return is_for_one(session) && is_tensor_file(o.inputs[0]) && RowItems::rows_of(o.inputs[0]) > 1;
+  return is_for_one(session) && is_tensor_file(o.inputs[0]) && RowItems::rows_of(o.inputs[0], session.inputs()[0].shape) > 1;
 }
 
 int run_stream(const CommonOptions& common, const RunOptions& o, const Together& devices,
@@ -375,7 +375,7 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
   const bool pictures = frames || !std::all_of(files.begin(), files.end(), is_tensor_file);
   if (auto prepared = stream.prepare(o.batch, pictures && takes_one_picture(session->inputs()[0])); !prepared.ok())
     return fail(prepared.error());
-  RowItems items(files, stream.takes_rows());
+  RowItems items(files, stream.takes_rows() ? std::optional(session->inputs()[0].shape) : std::nullopt);
   if (pictures) {
     auto chosen = preprocess_of(*session, o);
     if (!chosen.ok()) return fail(chosen.error());

@@ -13,6 +13,7 @@ const std::string kShort = " --rounds 2 --round-ms 0.1 --json";
 class CommandCuda : public Command {
  protected:
   void SetUp() override {
+    Command::SetUp();
     if (std::string(SPARKLE_CUDA_MODEL).empty()) GTEST_SKIP() << "this build has no functional model of CUDA's devices";
   }
   nlohmann::json rows_of(const std::string& arguments) const {
