@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, List, Mapping, Optional, Sequence, Union
 
 from sparkle import _core
+from sparkle._arguments import checked
 from sparkle._errors import translated
-from sparkle._session import _options
+from sparkle._session import _KINDS, _options
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,11 @@ def choose_device(model: Union[str, os.PathLike], *, rows: int = 1, shapes: Opti
     the model leaves its first axes open; ``shapes`` of inputs by name where it leaves further sizes open; ``threads`` of the
     CPU; ``options``: those of the Session. A software device is never preferred to the CPU; without a GPU it is the CPU, and
     nothing is opened; of a compiled file it is the device that it was compiled for. Errors: BadInput where sizes stay open."""
-    given = {**options, "tuning": os.fspath(options.get("tuning", ""))}
+    for name in options:
+        if name not in _KINDS:
+            raise TypeError(f"choose_device() got an unexpected keyword argument {name!r}")
+    given = checked("choice", _KINDS, options)
     with translated():
         text = _core.choose_device(os.fspath(model), threads, rows, [(n, list(s)) for n, s in (shapes or {}).items()],
-                                   _options(**given))
+                                   _options(given))
     return DeviceChoice(**json.loads(text))
