@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <list>
 #include <mutex>
 #include <thread>
@@ -147,9 +148,15 @@ class HttpServer::Listener final : public httplib::Server {
     ::listen(svr_sock_, SOMAXCONN);  // the library's own queue is of five
     return bound;
   }
-  void run_all() { listen_after_bind(); }
+  void run_all() {
+    begun_ = true;
+    if (!stopping_) listen_after_bind();
+    ended_ = true;
+  }
   void stop_all() {
     stopping_ = true;
+    // The library forgets a stop() that comes before it listens.
+    while (begun_ && !is_running() && !ended_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (const char end = 0; stop_pipe_[1] >= 0) (void)!::write(stop_pipe_[1], &end, 1);  // wakes all that are idle
     stop();
   }
@@ -241,7 +248,7 @@ class HttpServer::Listener final : public httplib::Server {
   const HttpOptions options_;
   const ConnectionLimits limits_;
   std::shared_ptr<TlsIdentity> identity_;
-  std::atomic<bool> stopping_{false};
+  std::atomic<bool> stopping_{false}, begun_{false}, ended_{false};
   std::atomic<uint64_t> held_{0};  // bytes of bodies
   int stop_pipe_[2] = {-1, -1};
 };
