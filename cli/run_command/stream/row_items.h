@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "base/tensor.h"
 
 namespace sparkle::cli {
