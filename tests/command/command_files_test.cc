@@ -55,7 +55,7 @@ bool steers(const std::string& text) {
 TEST_F(CommandFiles, OnlyRegularFilesAreRead) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   std::filesystem::create_directory(folder_ / "folder");
-  for (const std::string& what : {"pipe", "/dev/zero", "folder"}) {
+  for (const std::string what : {"pipe", "/dev/zero", "folder"}) {
     ASSERT_EQ(::symlink(what.c_str(), path("linked.json").c_str()), 0);
     for (const std::string& arguments : {"run " + what, "run " + model_ + " --labels " + what, "run " + model_ + " " + what,
                                          "run " + model_ + " --tuning " + what, "explain " + model_ + " --device linked.json",
@@ -207,7 +207,7 @@ TEST_F(CommandFiles, WhatIsForcedAndCannotServeIsSaid) {
   conv3.pads_begin = conv3.pads_end = {1, 1};
   x = b.op("Conv", conv3, {x, b.weights({8, 8, 3, 3}, 0.01f)});
   const std::string both = save(b.done(b.op("Conv", ConvOp{}, {x, b.weights({8, 8, 5, 5}, 0.01f)})), "both.onnx");
-  for (const std::string& command : {"run ", "explain "}) {
+  for (const std::string command : {"run ", "explain "}) {
     const Said said = sparkle(command + both + " --algorithm winograd2");
     EXPECT_EQ(said.status, 0) << said.err;
     EXPECT_SAYS(said.err, "The algorithm 'winograd2' is not taken for 'n1': filter_not_served");

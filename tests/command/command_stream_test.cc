@@ -98,8 +98,8 @@ TEST_F(CommandStream, ResumesItsOwnRunAlone) {
     const Said again = sparkle(run_text(to));
     EXPECT_EQ(again.status, 1);
     EXPECT_SAYS(again.out, "0 items answered, 24 had been before (1 of them with an error; these are not tried again");
-    for (const std::string other : {"run other/net.onnx " + to + " --preset unit", "run net.onnx " + to + " --preset raw",
-                                    run_text(to) + " --threshold 0.25"})
+    for (const std::string& other : {"run other/net.onnx " + to + " --preset unit", "run net.onnx " + to + " --preset raw",
+                                     run_text(to) + " --threshold 0.25"})
       EXPECT_SAYS(refusal(other), "is an answer of another model, preparation or set of labels than are given now");
     EXPECT_EQ(text_of(name), whole);
   }
