@@ -48,7 +48,8 @@ class SharedPipeline {
   SharedPipeline(const SharedPipeline&) = delete;
   SharedPipeline& operator=(const SharedPipeline&) = delete;
 
-  // As those of Pipeline: `done` is called once for each item, in their order, by one thread; it may not call this.
+  // As those of Pipeline: `done` is called once for each item, in their order, by one thread
+  // at a time - that of the device where one is left -; it may not call this.
   Status submit(std::vector<HostTensor> inputs, Done done);
   Result<std::future<Outputs>> submit(std::vector<HostTensor> inputs);
   Result<bool> try_submit(std::vector<HostTensor>& inputs, Done done);
