@@ -31,7 +31,8 @@ int64_t arena_with_workspaces(const Plan& plan, const Kernels& kernels, RunsOn s
   return bytes;
 }
 
-Result<std::vector<Segment>> record(const Plan& plan, const Kernels& kernels, Backend& backend, Backend* host) {
+Result<std::vector<Segment>> record(const Plan& plan, const Kernels& kernels, Backend& backend, Backend* host,
+                                    size_t most_steps) {
   const int inputs = 1, outputs = inputs + static_cast<int>(plan.inputs.size());
   int next_constant = outputs + static_cast<int>(plan.outputs.size()), next_of_host = 1;
   const auto bind_operand = [&](int tensor, RunsOn side) {
@@ -49,7 +50,7 @@ Result<std::vector<Segment>> record(const Plan& plan, const Kernels& kernels, Ba
   for (size_t begin = 0, end = 0; begin < plan.steps.size() || segments.empty(); begin = end) {
     const RunsOn side = plan.steps.empty() ? RunsOn::device : plan.steps[begin].runs_on;
     std::vector<Launch> launches;
-    for (; end < plan.steps.size() && plan.steps[end].runs_on == side; ++end) {
+    for (; end < plan.steps.size() && plan.steps[end].runs_on == side && end - begin < most_steps; ++end) {
       if (side == RunsOn::link) continue;
       const PlanStep& step = plan.steps[end];
       Launch launch;

@@ -57,8 +57,9 @@ struct Segment {
 
 // The plan's steps, one segment where the device does all of them. Slots of the device's programs: its arena, inputs, outputs,
 // then its constants in the order of steps and of their inputs, one slot per use; of the host's: its arena, then its constants
-// likewise. `host`: nullptr where the plan has no steps for it.
-Result<std::vector<Segment>> record(const Plan& plan, const Kernels& kernels, Backend& backend, Backend* host);
+// likewise. `host`: nullptr where the plan has no steps for it. `most_steps`: of a segment.
+Result<std::vector<Segment>> record(const Plan& plan, const Kernels& kernels, Backend& backend, Backend* host,
+                                    size_t most_steps = SIZE_MAX);
 
 // The memory of one run: `host` is the device's too, so that transfers go straight there; none where the plan needs none.
 struct RunArenas {

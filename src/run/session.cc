@@ -1,10 +1,13 @@
 #include "run/session.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 
 #include "backends/task_trace.h"
 #include "base/system/out_of_memory.h"
+#include "families/values/element.h"
 #include "graph/parts/expand.h"
 #include "run/host_tensors.h"
 #include "run/overlap.h"
@@ -18,6 +21,13 @@ std::string shapes_text(const std::vector<HostTensor>& inputs) {
   std::string text;
   for (const HostTensor& t : inputs) text += t.shape.to_string() + ";";
   return text;
+}
+
+bool has_nan(const HostTensor& t) {
+  if (!is_float(t.dtype)) return false;
+  for (int64_t i = 0; i < t.elements(); ++i)
+    if (std::isnan(load_element(t.dtype, t.bytes.get() + i * size_of(t.dtype)))) return true;
+  return false;
 }
 
 }  // namespace
@@ -163,12 +173,14 @@ Result<std::vector<HostTensor>> Session::run_wiped(const std::vector<HostTensor>
   return guard_memory("Running the model on these inputs", [&]() -> Result<std::vector<HostTensor>> {
     SPARKLE_TRY(placed, prepared(inputs));
     SPARKLE_CHECK(check_values(inputs));
-    return run_plan(placed, inputs, nullptr, Keep::nothing, wiped_to);
+    SPARKLE_TRY(outputs, run_plan(placed, inputs, nullptr, Keep::nothing, Wiping{wiped_to}));
+    if (wiped_to == kWipedToNan || std::none_of(outputs.begin(), outputs.end(), has_nan)) return outputs;
+    return run_plan(placed, inputs, nullptr, Keep::nothing, Wiping{wiped_to, true});
   });
 }
 
 Result<std::vector<HostTensor>> Session::run_plan(const Placed& placed, const std::vector<HostTensor>& inputs,
-                                                  RunReport* report, Keep keep, std::optional<std::byte> wiped_to) {
+                                                  RunReport* report, Keep keep, std::optional<Wiping> wiping) {
   const Plan& p = *placed.plan->plan;
   std::vector<HostTensor> outputs;
   for (int t : p.outputs) {
@@ -176,7 +188,7 @@ Result<std::vector<HostTensor>> Session::run_plan(const Placed& placed, const st
     SPARKLE_TRY(output, allocate_tensor(desc.dtype, desc.shape, "Output '" + p.tensors[static_cast<size_t>(t)].name + "'"));
     outputs.push_back(std::move(output));
   }
-  SPARKLE_CHECK(execute(placed, inputs, outputs, report, keep, wiped_to));
+  SPARKLE_CHECK(execute(placed, inputs, outputs, report, keep, wiping));
   for (int i : p.open) end_after_found_rows(outputs[static_cast<size_t>(i)]);
   return outputs;
 }
@@ -194,7 +206,7 @@ Status Session::run_into(const std::vector<HostTensor>& inputs, const std::vecto
 }
 
 Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
-                        RunReport* report, Keep keep, std::optional<std::byte> wiped_to) {
+                        RunReport* report, Keep keep, std::optional<Wiping> wiping) {
   using Clock = std::chrono::steady_clock;
   const auto seconds_of = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
   const auto entered = Clock::now();
@@ -220,12 +232,12 @@ Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inp
     places.push_back(own.get());
     held.push_back(std::move(own));
   }
-  if (wiped_to) {
-    SPARKLE_CHECK(wipe(backend, *arenas.device, *wiped_to));
-    if (arenas.host) SPARKLE_CHECK(wipe(backend, *arenas.host, *wiped_to));
+  if (wiping) {
+    SPARKLE_CHECK(wipe(backend, *arenas.device, wiping->to));
+    if (arenas.host) SPARKLE_CHECK(wipe(backend, *arenas.host, wiping->to));
     for (size_t i = 0; i < outputs.size(); ++i) {
-      std::memset(outputs[i].bytes.get(), std::to_integer<int>(*wiped_to), static_cast<size_t>(outputs[i].size_bytes()));
-      if (downloads[i]) SPARKLE_CHECK(wipe(backend, *downloads[i], *wiped_to));
+      std::memset(outputs[i].bytes.get(), std::to_integer<int>(wiping->to), static_cast<size_t>(outputs[i].size_bytes()));
+      if (downloads[i]) SPARKLE_CHECK(wipe(backend, *downloads[i], wiping->to));
     }
   }
   const RunSlots slots = slots_of(plan, arenas, places);
@@ -236,8 +248,13 @@ Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inp
   std::vector<StepTime> times;
   int64_t left_out = 0;
   const auto begin = Clock::now();
-  SPARKLE_TRY(token, tracer ? tracer->submit_traced(*plan.segments[0].program, slots.device, options, tasks, left_out)
-                            : submit_segments(plan, backend, slots, options, &times));
+  const auto submit = [&]() -> Result<Token> {
+    if (tracer) return tracer->submit_traced(*plan.segments[0].program, slots.device, options, tasks, left_out);
+    if (!wiping || !wiping->each_step) return submit_segments(plan, backend, slots, options, &times);
+    SPARKLE_CHECK(run_steps_wiped(plan, backend, slots, wiping->to));
+    return Token{};
+  };
+  SPARKLE_TRY(token, submit());
   SPARKLE_CHECK(backend.wait(token));
   const auto end = Clock::now();
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -57,7 +57,8 @@ class Session {
                                       bool timestamps = false);
 
   // The same, with every byte that the run may write - arena, outputs, on both sides - wiped before: what comes back was
-  // computed by this run, and read nothing that another one left behind. For checks.
+  // computed by this run, and read nothing that another one left behind. Where outputs are NaN and memory was wiped to numbers,
+  // it runs once more step by step, the elements of each wiped before it: NaN may lie there from an earlier step. For checks.
   Result<std::vector<HostTensor>> run_wiped(const std::vector<HostTensor>& inputs, std::byte wiped_to);
 
   // The same with timestamps, and with when each task of the host's threads ran: for a picture of one run, not for times.
@@ -115,9 +116,13 @@ class Session {
   };
   Result<Token> submit_plan(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
                             std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner, Token after);
+  struct Wiping {
+    std::byte to{};
+    bool each_step = false;  // too, not only before the first
+  };
   enum class Keep : uint8_t { nothing, steps, tasks };  // of a run's times
   Result<std::vector<HostTensor>> run_plan(const Placed& placed, const std::vector<HostTensor>& inputs, RunReport* report,
-                                           Keep keep, std::optional<std::byte> wiped_to = {});
+                                           Keep keep, std::optional<Wiping> wiping = {});
   Result<Placed> prepared(const std::vector<HostTensor>& inputs);
   Result<Placed> placed_for(const std::vector<HostTensor>& inputs, std::vector<FallbackEvent>& fallbacks);
   // attempt(), and once more where the device failed and the session goes on with another.
@@ -130,7 +135,7 @@ class Session {
     return attempt();
   }
   Status execute(const Placed& placed, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
-                 RunReport* report, Keep keep, std::optional<std::byte> wiped_to = {});
+                 RunReport* report, Keep keep, std::optional<Wiping> wiping = {});
   Status go_to(std::shared_ptr<Backend> backend);
   Status check_values(const std::vector<HostTensor>& inputs) const;
 

@@ -12,4 +12,7 @@ inline constexpr std::byte kWipedToNan{0xff}, kWipedToNumbers{0x5a};
 // Sets every byte of a buffer of any backend. Done on return.
 Status wipe(Backend& backend, Buffer& buffer, std::byte to = kWipedToNan);
 
+// The elements of a tensor that lies in a buffer from `offset` on, in bytes, and nothing between them. Done on return.
+Status wipe_elements(Backend& backend, Buffer& buffer, int64_t offset, const TensorDesc& desc, std::byte to);
+
 }  // namespace sparkle

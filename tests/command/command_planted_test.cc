@@ -136,11 +136,21 @@ TEST_F(CommandPlanted, AnswersThatAreNanMustBeWrittenToo) {
   x = net.op("add", "Add", PointwiseNode{PointwiseOp::add}, {x, net.floats("nan", {NAN})}, 16);
   net.output(net.conv("c", x, {.filters = 16, .kernel = 3, .pad = 1}), "y", {1, 16, 12, 12});
   save(net.finish(), "nan.onnx");
-  EXPECT_EQ(with("none", "bench --model nan.onnx --runs 2").status, 0);
-  for (const char* fault : {"nothing", "half", "first_only"}) {
-    const Said said = with(fault, "bench --model nan.onnx --runs 2");
-    EXPECT_EQ(said.status, 1) << fault << said.out << said.err;
-    EXPECT_SAYS(said.err, "Output 'y' of the model is wrong");
+  // The second convolution's result comes to lie where that of the addition was.
+  NetworkBuilder deep("deep", 3, false);
+  x = deep.input("x", {1, 16, 12, 12});
+  x = deep.op("add", "Add", PointwiseNode{PointwiseOp::add}, {x, deep.floats("nan", {NAN})}, 16);
+  for (const char* name : {"a", "b"}) x = deep.conv(name, x, {.filters = 16, .kernel = 3, .pad = 1});
+  deep.output(deep.max_pool("pool", x, 3, 1, 1), "y", {1, 16, 12, 12});
+  save(deep.finish(), "deep.onnx");
+  for (const std::string model : {"nan.onnx", "deep.onnx"}) {
+    const Said right = with("none", "bench --runs 2 --model " + model);
+    EXPECT_EQ(right.status, 0) << right.err;
+    for (const char* fault : {"nothing", "half", "first_only"}) {
+      const Said said = with(fault, "bench --runs 2 --model " + model);
+      EXPECT_EQ(said.status, 1) << model << fault << said.out << said.err;
+      EXPECT_SAYS(said.err, "Output 'y' of the model is wrong");
+    }
   }
 }
 

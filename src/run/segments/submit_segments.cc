@@ -1,9 +1,29 @@
 #include "run/segments/submit_segments.h"
 
 #include <chrono>
+#include <functional>
+
+#include "run/wipe.h"
 
 namespace sparkle {
 namespace {
+
+// A tensor of a plan in the memory of a run.
+struct Part {
+  Buffer* buffer = nullptr;
+  int64_t offset = 0;
+};
+
+Part part_of(const PreparedPlan& plan, const RunSlots& slots, int tensor) {
+  const PlanTensor& t = plan.plan->tensors[static_cast<size_t>(tensor)];
+  const size_t index = static_cast<size_t>(t.index), inputs = plan.plan->inputs.size();
+  switch (t.kind) {
+    case PlaceKind::host: return {slots.host[0], t.offset};
+    case PlaceKind::input: return {slots.device[1 + index], 0};
+    case PlaceKind::output: return {slots.device[1 + inputs + index], 0};
+    default: return {slots.device[0], t.offset};
+  }
+}
 
 class SegmentRun {
  public:
@@ -11,10 +31,14 @@ class SegmentRun {
              std::vector<StepTime>* times)
       : plan_(plan), backend_(backend), slots_(slots), options_(options), times_(times), last_(options.after) {}
 
-  Result<Token> run() {
-    for (const Segment& segment : plan_.segments) {
-      const bool is_last = &segment == &plan_.segments.back();
-      if (Status done = one(segment, is_last); !done.ok()) {
+  Result<Token> run(std::span<const Segment> segments, const std::function<Status(const Segment&)>& before = {}) {
+    for (const Segment& segment : segments) {
+      const bool is_last = &segment == &segments.back();
+      Status done = ok();
+      if (before) done = wait_for_device();
+      if (before && done.ok()) done = before(segment);
+      if (done.ok()) done = one(segment, is_last);
+      if (!done.ok()) {
         // What was handed over works on memory that goes now.
         (void)backend_.wait(computed_);
         (void)backend_.wait(last_);
@@ -68,19 +92,8 @@ class SegmentRun {
   }
 
   CopyRegion region_of(const PlanStep& step) const {
-    const auto place = [&](int tensor) {
-      const PlanTensor& t = plan_.plan->tensors[static_cast<size_t>(tensor)];
-      const size_t index = static_cast<size_t>(t.index), inputs = plan_.plan->inputs.size();
-      switch (t.kind) {
-        case PlaceKind::host: return std::pair{slots_.host[0], t.offset};
-        case PlaceKind::input: return std::pair{slots_.device[1 + index], int64_t{0}};
-        case PlaceKind::output: return std::pair{slots_.device[1 + inputs + index], int64_t{0}};
-        default: return std::pair{slots_.device[0], t.offset};
-      }
-    };
-    const auto [from, from_offset] = place(step.inputs[0]);
-    const auto [to, to_offset] = place(step.outputs[0]);
-    return {from, from_offset, to, to_offset, step.stage.outputs[0].bytes()};
+    const Part from = part_of(plan_, slots_, step.inputs[0]), to = part_of(plan_, slots_, step.outputs[0]);
+    return {from.buffer, from.offset, to.buffer, to.offset, step.stage.outputs[0].bytes()};
   }
 
   // One after the other where their times are asked for.
@@ -128,8 +141,25 @@ RunSlots slots_of(const PreparedPlan& plan, const RunArenas& arenas, std::span<B
 
 Result<Token> submit_segments(const PreparedPlan& plan, Backend& backend, const RunSlots& slots, const SubmitOptions& options,
                               std::vector<StepTime>* times) {
-  if (plan.host) return SegmentRun(plan, backend, slots, options, options.timestamps ? times : nullptr).run();
+  if (plan.host) return SegmentRun(plan, backend, slots, options, options.timestamps ? times : nullptr).run(plan.segments);
   return backend.submit(*plan.segments[0].program, slots.device, options);
+}
+
+Status run_steps_wiped(const PreparedPlan& plan, Backend& backend, const RunSlots& slots, std::byte wiped_to) {
+  SPARKLE_TRY(segments, record(*plan.plan, plan.kernels, backend, plan.host.get(), 1));
+  const auto wipe_results = [&](const Segment& segment) -> Status {
+    for (size_t i = segment.first; i < segment.first + segment.count; ++i) {
+      const PlanStep& step = plan.plan->steps[i];
+      for (int tensor : step.outputs) {
+        const Part part = part_of(plan, slots, tensor);
+        const TensorDesc& desc = plan.plan->tensors[static_cast<size_t>(tensor)].desc;
+        SPARKLE_CHECK(wipe_elements(backend, *part.buffer, part.offset, desc, wiped_to));
+      }
+    }
+    return ok();
+  };
+  SPARKLE_TRY(token, SegmentRun(plan, backend, slots, {}, nullptr).run(segments, wipe_results));
+  return backend.wait(token);
 }
 
 }  // namespace sparkle

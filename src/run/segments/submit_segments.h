@@ -23,4 +23,8 @@ RunSlots slots_of(const PreparedPlan& plan, const RunArenas& arenas, std::span<B
 Result<Token> submit_segments(const PreparedPlan& plan, Backend& backend, const RunSlots& slots, const SubmitOptions& options,
                               std::vector<StepTime>* times = nullptr);
 
+// The same step by step, complete on return: before each step every element that it is to write is wiped, so that none finds
+// its result in what an earlier step left in the same bytes. No step reads what it writes. For checks.
+Status run_steps_wiped(const PreparedPlan& plan, Backend& backend, const RunSlots& slots, std::byte wiped_to);
+
 }  // namespace sparkle

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -14,6 +16,7 @@
 #include "run/pipeline/pipeline.h"
 #include "run/segments/lacking_device_testing.h"
 #include "run/session_testing.h"
+#include "run/wipe.h"
 
 namespace sparkle {
 namespace {
@@ -86,6 +89,12 @@ TEST(Segments, TheStepsThatADeviceLacksRunOnTheHostBetweenItsOwn) {
     EXPECT_EQ(difference(session->run(inputs), alone(graph, inputs)), "") << seed;
     for (const std::byte wiped : {std::byte{0xff}, std::byte{0x3c}})
       EXPECT_EQ(difference(session->run_wiped(inputs, wiped), alone(graph, inputs)), "") << seed;
+    // Where an output is NaN, each step by itself: on either side and over the link.
+    const auto nan = testing::random_inputs(*session, seed);
+    std::fill_n(reinterpret_cast<float*>(nan[0].bytes.get()), nan[0].elements(), NAN);
+    const auto wanted = alone(graph, nan);
+    EXPECT_TRUE(std::isnan(*reinterpret_cast<const float*>(wanted[0].bytes.get())));
+    EXPECT_EQ(difference(session->run_wiped(nan, kWipedToNumbers), wanted), "") << seed;
   }
   const Plan& plan = **session->prepare(testing::random_inputs(*session));
   EXPECT_EQ(plan.host, cpu_of_tests().name);
