@@ -89,6 +89,9 @@ def page(module, names):
     parts = [title, "=" * len(title), "", f".. automodule:: {title}", "   :no-members:", ""]
     for name in names:
         of = getattr(module, name)
+        if inspect.ismodule(of):  # as data it would show where its file lies
+            parts += [f".. automodule:: {of.__name__}", "   :no-members:", ""]
+            continue
         kind = "autoclass" if inspect.isclass(of) else "autofunction" if inspect.isfunction(of) else "autodata"
         parts += [f".. {kind}:: {title}.{name}",
                   *(["   :members:", "   :show-inheritance:"] if inspect.isclass(of) else []), ""]
