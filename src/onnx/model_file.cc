@@ -49,6 +49,26 @@ Result<ModelProto> parse(const std::string& path) {
   return model;
 }
 
+void add_location(const TensorProto& proto, std::set<std::string>& files) {
+  if (proto.data_location() != TensorProto::EXTERNAL) return;
+  for (const auto& entry : proto.external_data())
+    if (entry.key() == "location") files.insert(entry.value());
+}
+
+void add_locations(const ::onnx::NodeProto& node, std::set<std::string>& files);
+
+void add_locations(const ::onnx::GraphProto& graph, std::set<std::string>& files) {
+  for (const TensorProto& proto : graph.initializer()) add_location(proto, files);
+  for (const auto& node : graph.node()) add_locations(node, files);
+}
+
+void add_locations(const ::onnx::NodeProto& node, std::set<std::string>& files) {
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.has_t()) add_location(attribute.t(), files);
+    if (attribute.has_g()) add_locations(attribute.g(), files);
+  }
+}
+
 void add_entry(TensorProto& proto, const char* key, const std::string& value) {
   auto& entry = *proto.add_external_data();
   entry.set_key(key);
@@ -96,6 +116,16 @@ Result<ModelProto> read_model_proto(const std::string& path) {
 
 Result<ModelProto> read_model_outline(const std::string& path) {
   return guard_memory("Reading the model", [&] { return parse_alone(path); });
+}
+
+std::set<std::string> data_files_of(const std::string& path) {
+  std::set<std::string> files;
+  const auto model = read_model_outline(path);
+  if (!model.ok()) return files;
+  add_locations(model->graph(), files);
+  for (const auto& function : model->functions())
+    for (const auto& node : function.node()) add_locations(node, files);
+  return files;
 }
 
 Result<HostTensor> tensor_value(const TensorProto& proto, const std::string& what) {

@@ -4,6 +4,7 @@
 
 #include <onnx.pb.h>
 
+#include <set>
 #include <string>
 
 #include "base/result.h"
@@ -16,6 +17,10 @@ Result<::onnx::ModelProto> read_model_proto(const std::string& path);
 
 // The file alone: what lies beside it is not read.
 Result<::onnx::ModelProto> read_model_outline(const std::string& path);
+
+// The files beside an ONNX file that hold values of its tensors, by what they are called there, each once; none where it is no
+// ONNX file. They need not be there.
+std::set<std::string> data_files_of(const std::string& path);
 
 // A copy of the tensor's value; `what` starts error sentences. For tensors without external data.
 Result<HostTensor> tensor_value(const ::onnx::TensorProto& proto, const std::string& what);

@@ -5,6 +5,7 @@
 #include "command/command.h"
 #include "graph/test_graphs.h"
 #include "networks/zoo.h"
+#include "onnx/model_file.h"
 #include "onnx/npy.h"
 #include "run/session_testing.h"
 
@@ -103,6 +104,23 @@ TEST_F(CommandStream, ResumesItsOwnRunAlone) {
       EXPECT_SAYS(refusal(other), "is an answer of another model, preparation or set of labels than are given now");
     EXPECT_EQ(text_of(name), whole);
   }
+}
+
+// So are those of files of weights beside the model.
+TEST_F(CommandStream, OtherWeightsAreAnotherModel) {
+  auto model = read_model_proto((folder_ / "net.onnx").string());
+  ASSERT_TRUE(model.ok());
+  ASSERT_TRUE(write_model_proto(std::move(*model), (folder_ / "apart.onnx").string(), 1000).ok());
+  const std::string data = text_of("apart.onnx.data"), command = "run apart.onnx pictures --output a.jsonl --preset unit";
+  ASSERT_FALSE(data.empty());
+  EXPECT_EQ(sparkle(command).status, 0);
+  EXPECT_EQ(sparkle(command).status, 0);
+  std::string other = data;
+  other[other.size() - 1] ^= 1;
+  write("apart.onnx.data", other);
+  EXPECT_SAYS(refusal(command), "is an answer of another model, preparation or set of labels than are given now");
+  write("apart.onnx.data", data);
+  EXPECT_EQ(sparkle(command).status, 0);
 }
 
 TEST_F(CommandStream, KilledAndGoneOnWithIsTheSameFile) {

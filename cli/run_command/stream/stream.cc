@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 
 #include "base/files/mapped_file.h"
 #include "base/files/new_file.h"
 #include "base/printable.h"
 #include "base/system/cpu_count.h"
+#include "onnx/model_file.h"
 #include "report/float_type.h"
 #include "vision/pictures/picture.h"
 #include "vision/tasks/picture_task.h"
@@ -248,13 +250,19 @@ Result<Item> tensor_item(RowItems& items, int64_t i, int64_t rows) {
   return Item{std::move(tensor), {}};
 }
 
-// What answers depend on beside the items: the model's bytes, how pictures are prepared, what is answered. 16 digits.
+// What answers depend on beside the items: the model's bytes and those of its files of weights, how pictures are prepared, what
+// is answered. 16 digits.
 std::string run_of(const RunOptions& o, const std::string& preparation, const std::vector<std::string>& labels) {
   std::string text = preparation + "\n" + o.task + "\n" + std::to_string(o.threshold) + " " + std::to_string(o.iou) + " " +
                      std::to_string(o.top);
   for (const std::string& label : labels) text += "\n" + label;
   uint64_t model = 0;
-  if (const auto file = MappedFile::open(o.model); file.ok()) model = hash_bytes(file->bytes());
+  const auto add_file = [&](const std::string& path) {
+    if (const auto file = MappedFile::open(path); file.ok()) model = model * 31 + hash_bytes(file->bytes());
+  };
+  add_file(o.model);
+  const std::filesystem::path folder = std::filesystem::path(o.model).parent_path();
+  for (const std::string& file : data_files_of(o.model)) add_file((folder / file).string());
   char digits[24];
   std::snprintf(digits, sizeof digits, "%016llx",
                 static_cast<unsigned long long>(model ^ hash_bytes(std::as_bytes(std::span(text)))));

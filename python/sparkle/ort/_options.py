@@ -156,8 +156,9 @@ class RunOptions(_Options):
     _asks = {"training_mode": "Sparkle runs inference alone"}
 
     def add_run_config_entry(self, key: str, value: str) -> None:
-        """Keeps the entry, which changes nothing here."""
+        """Keeps the entry, which changes nothing here: it is logged, once."""
         self._entries[str(key)] = str(value)
+        log_once(f"The run's entry '{key}' is not followed.")
 
     def get_run_config_entry(self, key: str) -> str:
         """An entry that was added. Errors: KeyError."""

@@ -112,3 +112,10 @@ def test_entries_that_are_not_followed_are_told_once(caplog):
     assert len(said) == 2 and said[0] == "The session's entry 'session.of_a_test' is not followed."
     assert "by_denotation('OF_A_TEST', ...) is not followed" in said[1]
     assert opened(caplog, options)[1] == []
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "sparkle"):
+        for _ in range(2):
+            run = sparkle.ort.RunOptions()
+            run.add_run_config_entry("of_a_test", "1")
+            assert run.get_run_config_entry("of_a_test") == "1"
+    assert [r.getMessage() for r in caplog.records] == ["The run's entry 'of_a_test' is not followed."]
