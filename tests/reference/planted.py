@@ -32,7 +32,8 @@ MISTAKES = {
     "a method without a docstring": (SESSION, PLAN, "", "sparkle.Session.plan has no docstring"),
     "markup that is none": (SESSION, '"""The results by their names."""', '"""The ``results by their names."""', "as_dict"),
     "a value that shows the folder of its file": (
-        "python/sparkle/origin.py", "", '"""New."""\nfrom pathlib import Path\n__all__ = ["ORIGIN"]\nORIGIN = str(Path(__file__).parent)\n',
+        "python/sparkle/origin.py", "",
+        '"""New."""\nfrom pathlib import Path\n__all__ = ["ORIGIN"]\nORIGIN = str(Path(__file__).parent)\n',
         "sparkle.origin.html names the folder that it was made from"),
     "a link that leads nowhere": (
         SESSION, '"""``run`` for coroutines:', '"""`run <nowhere.html>`__ for coroutines:', "nowhere.html"),
