@@ -60,6 +60,12 @@ Result<CommonOptions> decided(const CommonOptions& common, const ChoiceRequest& 
 
 }  // namespace
 
+bool may_go_elsewhere(const CommonOptions& common) {
+  for (const std::string& required : common.require)
+    if (required.starts_with("device=")) return false;
+  return common.fallback == "allow" || (common.chosen && common.fallback == "warn");
+}
+
 Result<CommonOptions> with_device(const CommonOptions& common, const ModelArguments& arguments) {
   if (!has_choice(common)) return common;
   return decided(common, request_of(common, arguments), "");

@@ -1,4 +1,4 @@
-// --device auto for commands that run one model: which of the devices here that is.
+// --device auto for commands that run one model: which of the devices here that is, and when it may be another.
 #pragma once
 
 #include "loaded_model.h"
@@ -13,5 +13,9 @@ Result<CommonOptions> with_device(const CommonOptions& common, const ModelArgume
 Result<CommonOptions> with_device(const CommonOptions& common, const std::string& model, int64_t rows);
 // Asks every device anew: the table of `devices --why`.
 Result<DeviceDecision> decide_anew(const CommonOptions& common, const ModelArguments& arguments);
+
+// Whether another device may take the place of the one that is asked for, where that cannot be used or fails: where
+// --device auto chose it or --fallback allow is given, and never where --require names a device.
+bool may_go_elsewhere(const CommonOptions& common);
 
 }  // namespace sparkle::cli

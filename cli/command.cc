@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "base/record.h"
+#include "choose_device.h"
 #include "device/device_json.h"
 #include "device/known/known_devices.h"
 #include "plan/choose/forced.h"
@@ -174,13 +175,6 @@ Result<Device> describe_device(const CommonOptions& o) {
   SPARKLE_TRY(open, open_device(o));
   return open.backend->device();
 }
-
-namespace {
-
-// Whether Sparkle chose the device, or the caller allows another.
-bool may_go_elsewhere(const CommonOptions& o) { return o.fallback == "allow" || (o.chosen && o.fallback == "warn"); }
-
-}  // namespace
 
 Result<OpenDevice> open_device(const CommonOptions& o, Roofs roofs) {
   SPARKLE_CHECK(check_precision(o));

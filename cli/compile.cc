@@ -34,7 +34,7 @@ int compile(const CompileArguments& a) {
   auto shapes = shapes_of(*read, a.shapes);
   if (!shapes.ok()) return fail(shapes.error());
   auto device = open_device(a.common);
-  if (!device.ok()) return fail(device.error());
+  if (!device.ok()) return fail(device.error(), a.common);
   auto options = session_options(a.common, device->backend->device());
   if (!options.ok()) return fail(options.error());
   options->open_host = open_host;

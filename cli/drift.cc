@@ -52,7 +52,7 @@ int drift_command(const DriftArguments& a) {
   if (a.models.size() < 2)
     return fail({Reason::bad_usage, "Give the model that the others should agree with, and one of these at least."});
   auto device = open_device(a.common);
-  if (!device.ok()) return fail(device.error());
+  if (!device.ok()) return fail(device.error(), a.common);
   auto exact = passes_of_file(a, a.models[0], *device);
   if (!exact.ok()) return fail(exact.error(), a.common);
   std::vector<std::vector<Drift>> drifts;

@@ -79,7 +79,7 @@ int eval(const CommonOptions& common, const EvalOptions& o) {
   const auto arguments = arguments_of(o.arguments);
   if (!arguments.ok()) return fail(arguments.error());
   auto device = open_device(common);
-  if (!device.ok()) return fail(device.error());
+  if (!device.ok()) return fail(device.error(), common);
   const auto options = session_options(common, device->backend->device());
   if (!options.ok()) return fail(options.error());
   ExpressionRunner runner(device->backend, *options);

@@ -1,5 +1,6 @@
 #include "open_together.h"
 
+#include "choose_device.h"
 #include "run/opening/open_model.h"
 
 namespace sparkle::cli {
@@ -24,7 +25,11 @@ Result<Together> open_model_together(const CommonOptions& common, const std::str
     SPARKLE_TRY(file, read_model(model));
     return open_session(std::move(file), opened.backend, options, rows);
   };
-  return open_together(request);
+  request.without_missing = may_go_elsewhere(common);
+  SPARKLE_TRY(together, open_together(request));
+  for (const OpenBackend& opened : together.backends)
+    for (const FallbackEvent& event : opened.events) print_note_once(event.message);
+  return together;
 }
 
 }  // namespace sparkle::cli

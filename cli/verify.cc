@@ -150,7 +150,7 @@ Verdict verify_argument(const fs::path& argument, const std::shared_ptr<Backend>
 
 int verify(const CommonOptions& common, const std::vector<std::string>& directories, const Tolerances& asked) {
   auto device = open_device(common);
-  if (!device.ok()) return fail(device.error());
+  if (!device.ok()) return fail(device.error(), common);
   auto options = session_options(common, device->backend->device());
   if (!options.ok()) return fail(options.error());
   int counts[3] = {0, 0, 0};

@@ -39,7 +39,7 @@ nlohmann::json row_json(const std::string& name, const StreamMeasurement& m) {
 
 int bench_stream(const CommonOptions& common, const LayerBench& bench, const std::vector<NamedProblem>& problems) {
   auto device = open_device(common, Roofs::kept_or_estimated);
-  if (!device.ok()) return fail(device.error());
+  if (!device.ok()) return fail(device.error(), common);
   auto session = session_options(common, device->backend->device());
   if (!session.ok()) return fail(session.error());
   LayerBenchOptions options = bench.options;

@@ -198,7 +198,7 @@ int run(const CommonOptions& asked, RunOptions o) {
   if (labels->empty()) *labels = labels_of(o.metadata);
   if (names_several_devices(common.device)) {
     auto together = open_model_together(asked, o.model, Roofs::kept_or_estimated, o.batch);
-    if (!together.ok()) return fail(together.error());
+    if (!together.ok()) return fail(together.error(), common);
     if (!is_stream(o, *together->sessions[0]))
       return fail({Reason::bad_usage, "--device " + common.device +
                                           " names several devices, which share many items; give a folder, several files or "
@@ -209,7 +209,7 @@ int run(const CommonOptions& asked, RunOptions o) {
       !applies.ok())
     return fail(applies.error());
   auto device = open_device(common);
-  if (!device.ok()) return fail(device.error());
+  if (!device.ok()) return fail(device.error(), common);
   auto model = asked.precision == "fp32" ? read_model(o.model) : read_in_precision(asked, o, device->backend);
   if (!model.ok()) return fail(model.error());
   auto options = session_options(common, *device);

@@ -105,6 +105,9 @@ TEST(Api, EventsTellWhatFellBack) {
   missing.fallback = "often";
   EXPECT_EQ(status_of([&] { sparkle::Device device(missing); }), SPARKLE_BAD_USAGE);
   missing.fallback = "allow";
+  missing.name = "cuda:x";
+  EXPECT_EQ(status_of([&] { sparkle::Device device(missing); }), SPARKLE_BAD_USAGE);
+  missing.name = "cuda:99";
   const sparkle::Device device(missing);
   ::unsetenv("SPARKLE_CUDA_DRIVER");
   sparkle::SessionOptions options;

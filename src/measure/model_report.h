@@ -70,7 +70,7 @@ struct ReportOptions {
   std::function<Status()> between;                   // asked before each run and probe; its error ends the measurement
 };
 
-// Errors: those of Session::run, device_unusable where the device keeps no time; internal where an output is wrong.
+// Errors: those of Session::run, bad_usage where the device keeps no time; internal where an output is wrong.
 Result<ModelReport> report_model(Session& session, const std::vector<HostTensor>& inputs, const ReportOptions& options = {});
 
 // The same without a run: times are those that the plan predicts, roofs those of the device's description. Errors: those of

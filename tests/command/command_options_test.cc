@@ -96,6 +96,22 @@ TEST_F(CommandOptions, ADeviceThatIsMissingGivesWayWhereAllowed) {
   EXPECT_EQ(events[0]["what"], "device");
   EXPECT_EQ(events[0]["from"], "cuda");
   EXPECT_EQ(events[0]["reason"], "device_unusable");
+  // A device by a number that no device here has is missing too; what is no name of a device is an error on any machine.
+  const std::string run = "run " + classifier_ + " --json --device ";
+  for (const char* name : {"vulkan:99", "cuda:99"}) {
+    EXPECT_EQ(sparkle(run + name).status, 2) << name;
+    const Said instead = sparkle(run + name + " --fallback allow");
+    ASSERT_EQ(instead.status, 0) << name << instead.err;
+    EXPECT_SAYS(instead.err, "The CPU runs the model in its place.");
+    const auto told = nlohmann::json::parse(instead.out)["events"];
+    ASSERT_EQ(told.size(), 1u) << name;
+    EXPECT_EQ(told[0]["from"], name);
+    EXPECT_EQ(told[0]["reason"], "device_unusable");
+  }
+  for (const char* name : {"vulkan:x", "vulkan:", "vulkan:-1", "cuda:0x", "vulcan"})
+    EXPECT_SAYS(refusal("run " + classifier_ + " --fallback allow --device " + name), name);
+  // Where a device is required nothing takes its place.
+  EXPECT_EQ(sparkle(run + "vulkan:99 --fallback allow --require device=vulkan").status, 3);
   const auto plain = nlohmann::json::parse(sparkle("run " + classifier_ + " --variant plain --json").out)["events"];
   ASSERT_GE(plain.size(), 1u);
   EXPECT_EQ(plain[0]["what"], "operator");

@@ -1,4 +1,9 @@
 // `sparkle run` on many items: each answered once and in order, whatever is unreadable and whenever it was stopped.
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -296,6 +301,59 @@ TEST_F(CommandStream, WhatDoesNotGoTogetherIsASentence) {
   write("text.jsonl", "hello\n");
   EXPECT_SAYS(refusal(run_text("pictures --output text.jsonl")), "line 1 is no answer");
   EXPECT_EQ(text_of("text.jsonl"), "hello\n");
+}
+
+// Items behind one that is not there yet are read and prepared meanwhile: they come through pipes whose other ends a test
+// holds, the first one last.
+TEST_F(CommandStream, ItemsAreReadAhead) {
+  constexpr int kPipes = 4;
+  int pipes[kPipes];
+  std::string names;
+  for (int i = 0; i < kPipes; ++i) {
+    const std::string name = "pipe" + std::to_string(i) + ".ppm";
+    ASSERT_EQ(::mkfifo(path(name).c_str(), 0600), 0);
+    pipes[i] = ::open(path(name).c_str(), O_RDWR | O_CLOEXEC);  // waits for nobody
+    ASSERT_GE(pipes[i], 0);
+    names += name + " ";
+  }
+  Said said;
+  std::thread command([&] { said = sparkle(run_text(names + "--threads 2 --output a.jsonl"), "timeout 60"); });
+  // False: nobody has come to read it.
+  const auto give = [&](int i) {
+    const std::string bytes = picture(i);
+    bool read = ::write(pipes[i], bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+    int left = static_cast<int>(bytes.size());
+    for (int tries = 0; read && left > 0 && tries < 30000; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      read = ::ioctl(pipes[i], FIONREAD, &left) == 0;
+    }
+    ::close(pipes[i]);
+    return read && left == 0;
+  };
+  for (int i = 1; i < kPipes; ++i) EXPECT_TRUE(give(i)) << i;
+  EXPECT_EQ(text_of("a.jsonl"), "");
+  EXPECT_TRUE(give(0));
+  command.join();
+  EXPECT_EQ(said.status, 0) << said.err;
+  const auto lines = lines_of("a.jsonl");
+  ASSERT_EQ(lines.size(), static_cast<size_t>(kPipes));
+  ASSERT_EQ(sparkle(run_text("pictures --output files.jsonl")).status, 0);
+  const auto files = lines_of("files.jsonl");
+  for (size_t i = 0; i < kPipes; ++i) EXPECT_EQ(lines[i]["outputs"], files[i]["outputs"]) << i;
+}
+
+// Requirements are held against the plans of items, before any is answered.
+TEST_F(CommandStream, ARequirementThatIsNotMetIsStatus3) {
+  for (const char* required : {"device=vulkan", "matrix"}) {
+    const std::string unit = " --unit avx2 --require ";  // no matrix unit
+    const Said said = sparkle(run_text("pictures --device cpu --output a.jsonl" + unit + required));
+    if (said.err.find("--unit") != std::string::npos) GTEST_SKIP() << said.err;  // another CPU
+    EXPECT_EQ(said.status, 3) << said.err;
+    EXPECT_SAYS(said.err, std::string("--require ") + required + " is not met");
+    EXPECT_EQ(text_of("a.jsonl"), "");
+  }
+  EXPECT_EQ(sparkle(run_text("pictures --device cpu --require device=cpu --output a.jsonl")).status, 0);
+  EXPECT_EQ(lines_of("a.jsonl").size(), static_cast<size_t>(kPictures));
 }
 
 // What is written to a full disk is said; nothing hangs.

@@ -49,10 +49,12 @@ Error first_failure(Session& session) {
 
 class VulkanLost : public testing::FolderTest {
  protected:
-  std::shared_ptr<VulkanBackend> backend(int lost_at_submit = 0, int64_t memory_bytes = 0) {
+  std::shared_ptr<VulkanBackend> backend(int lost_at_submit = 0, int64_t memory_bytes = 0,
+                                         VkResult says = VK_ERROR_DEVICE_LOST) {
     ContextOptions options;
     options.cache = options.try_first = false;
-    return vulkan::test_backend(options, why_, {.memory_bytes = memory_bytes, .lost_at_submit = lost_at_submit});
+    return vulkan::test_backend(options, why_,
+                                {.memory_bytes = memory_bytes, .lost_at_submit = lost_at_submit, .submit_says = says});
   }
   std::string why_;
 };
@@ -76,6 +78,23 @@ TEST_F(VulkanLost, SessionsGoOnOnTheCpu) {
     ASSERT_TRUE(moved.ok()) << moved.error().message;
     EXPECT_TRUE(gone.expired());
     for (int i = 0; i < 2; ++i) expect_numbers(*session, "after a lost device");
+  }
+}
+
+// A driver that refuses what it is given from some submission on: the session goes to the next device within the run.
+TEST_F(VulkanLost, AWrongDriverGivesWayWhereItMay) {
+  for (const VkResult says : {VK_ERROR_UNKNOWN, VK_ERROR_INCOMPATIBLE_DRIVER}) {
+    for (const int at : {1, 2, 7, 12}) {
+      SPARKLE_OPENED(device, at, 0, says);
+      SessionOptions options;
+      options.next_device = [](const Error&) -> Result<std::shared_ptr<Backend>> { return cpu(); };
+      auto session = std::move(*Session::open(std::move(*zoo_network(kNetwork)), device, options));
+      for (int i = 0; i < 12; ++i) expect_numbers(*session, "by a wrong driver");
+      ASSERT_EQ(session->events().size(), 1u) << at;
+      EXPECT_EQ(session->events().at(0)->what, "device");
+      EXPECT_EQ(session->events().at(0)->reason, Reason::device_unusable);
+      EXPECT_NE(session->backend(), device);
+    }
   }
 }
 

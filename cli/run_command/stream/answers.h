@@ -31,6 +31,8 @@ class Answers {
   // from any thread, in any order. Errors: file_unwritable, once and for all.
   Status put(int64_t item, const nlohmann::json& outputs, const nlohmann::json& answer);
   Status put_error(int64_t item, const std::string& sentence);
+  // Once all are there. Errors: file_unwritable.
+  Status close() { return file_->close(); }
 
  private:
   Answers() = default;

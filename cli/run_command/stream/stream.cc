@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 #include "base/files/mapped_file.h"
 #include "base/files/new_file.h"
@@ -140,6 +141,23 @@ class Stream {
     pipeline.close();
     return std::move(stopped_);
   }
+  // What --require says, held against the plans of the first item of each shape.
+  Status meets_requirements(const std::vector<HostTensor>& inputs) {
+    if (common_.require.empty() || !required_.insert(inputs[0].shape.to_string()).second) return ok();
+    for (size_t i = 0; i < devices_.sessions.size(); ++i) {
+      if (devices_.sessions[i]->in_parts())
+        return Error{Reason::bad_usage,
+                     "--require is about the layers of a plan, and this model runs in parts, without one; leave it out."};
+      CommonOptions one = common_;
+      one.device = devices_.names[i];
+      auto plan = devices_.sessions[i]->prepare(inputs);
+      if (plan.ok()) SPARKLE_CHECK(check_fallback(**plan, one));  // what is wrong with an item is the item's
+    }
+    return ok();
+  }
+  static bool ends_all(Reason reason) {
+    return reason == Reason::device_lost || reason == Reason::device_unusable || reason == Reason::file_unwritable;
+  }
   bool stopped() {
     const std::lock_guard lock(mutex_);
     return !stopped_.ok();
@@ -166,10 +184,9 @@ class Stream {
           stop_with(answers.put(place.item, said->outputs, said->answer));
         } else {
           ++counts.failed;
-          stop_with(answers.put_error(place.item, said.error().message));
-          // What no other item would survive ends the stream.
-          const Reason reason = said.error().reason;
-          if (reason == Reason::device_lost || reason == Reason::file_unwritable) stop_with(said.error());
+          // What no other item would survive ends the stream. It is no answer: who goes on with the file tries the item again.
+          if (ends_all(said.error().reason)) stop_with(said.error());
+          else stop_with(answers.put_error(place.item, said.error().message));
         }
       }
       const std::lock_guard lock(mutex_);
@@ -177,6 +194,7 @@ class Stream {
     };
     if (!batch.ok()) return done(batch.error());
     std::vector<HostTensor> inputs{std::move(*batch)};
+    if (auto met = meets_requirements(inputs); !met.ok()) return stop_with(std::move(met));
     if (!options_.live) {
       stop_with(pipeline.submit(std::move(inputs), done));
       return;
@@ -217,6 +235,7 @@ class Stream {
   bool fixed_ = false;
   std::vector<HostTensor> gathered_;
   std::vector<Place> of_;
+  std::set<std::string> required_;  // shapes of inputs whose plans have been looked at
   std::mutex mutex_;
   Status stopped_ = ok();
 };
@@ -430,7 +449,8 @@ int run_stream(const CommonOptions& common, const RunOptions& o, const Together&
   const int64_t end = frames ? INT64_MAX : items.count();
   Progress progress(frames ? "frames" : "items", frames ? 0 : end - begin, !common.json, true);
   const auto started = std::chrono::steady_clock::now();
-  const Status status = stream.run(begin, end, read, **answers, progress);
+  Status status = stream.run(begin, end, read, **answers, progress);
+  if (status.ok()) status = (*answers)->close();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   progress.clear();
   if (stream.trace) {

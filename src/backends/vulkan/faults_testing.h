@@ -13,8 +13,9 @@
 namespace sparkle::vulkan {
 
 struct Faults {
-  int64_t memory_bytes = 0;  // allocations beyond so many bytes fail; 0: none
-  int lost_at_submit = 0;    // the so many-th submission and all later ones report a lost device; 0: none
+  int64_t memory_bytes = 0;                     // allocations beyond so many bytes fail; 0: none
+  int lost_at_submit = 0;                       // the so many-th submission and all later ones report a lost device; 0: none
+  VkResult submit_says = VK_ERROR_DEVICE_LOST;  // or what else they say, as a driver that does not fit
   // "gemm/implicit": variants whose kernels do nothing, take seconds, end the process.
   std::string nothing{}, slow{}, crash{};
   std::string late{};  // what it computes is right, but takes some ms more
@@ -81,7 +82,7 @@ struct SpoiltDrivers {
 inline VKAPI_ATTR VkResult VKAPI_CALL spoilt_submit(VkQueue queue, uint32_t count, const VkSubmitInfo2* infos, VkFence fence) {
   std::unique_lock lock(SpoiltDrivers::all().mutex);
   SpoiltDriver& driver = *SpoiltDrivers::all().of_queue.at(queue);
-  if (++driver.submitted >= driver.faults.lost_at_submit) return VK_ERROR_DEVICE_LOST;
+  if (++driver.submitted >= driver.faults.lost_at_submit) return driver.faults.submit_says;
   lock.unlock();
   return driver.real.vkQueueSubmit2(queue, count, infos, fence);
 }

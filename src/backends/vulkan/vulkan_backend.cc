@@ -342,7 +342,7 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   bool keeps_time() const override { return shop_.context->compute().timestamp_bits > 0; }
   Result<std::vector<StepTime>> timestamps(Token token) override {
     if (!keeps_time())
-      return Error{Reason::device_unusable, "The driver of '" + device().name + "' keeps no time; measure without steps."};
+      return Error{Reason::bad_usage, "The driver of '" + device().name + "' keeps no time; measure without steps."};
     const std::lock_guard lock(mutex_);
     const auto at = timed_.find(token.value);
     if (at == timed_.end()) return Error{Reason::bad_usage, "This submission was made without timestamps."};

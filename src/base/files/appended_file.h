@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,16 +18,23 @@ class AppendedFile {
                                                     const std::function<Status(const std::string&)>& line);
   // Standard output.
   static std::unique_ptr<AppendedFile> standard_output();
+  // Closes what close() has not; what is wrong then nobody hears.
   ~AppendedFile();
   AppendedFile(const AppendedFile&) = delete;
   AppendedFile& operator=(const AppendedFile&) = delete;
-  // A line and its end, handed to the system before this returns. Errors: file_unwritable.
+  // A line and its end, handed to the system before this returns. Of a line that does not fit, as on a full disk, nothing stays
+  // in the file. Errors: file_unwritable.
   Status append(const std::string& line);
+  // Some file systems only tell at the end what they could not keep. Errors: file_unwritable.
+  Status close();
 
  private:
-  AppendedFile(std::FILE* file, std::string name) : file_(file), name_(std::move(name)) {}
-  std::FILE* file_;
+  AppendedFile(int file, std::string name, int64_t whole) : file_(file), name_(std::move(name)), whole_(whole) {}
+  Error unwritable(int error) const;
+
+  int file_;  // -1: closed
   std::string name_;
+  int64_t whole_;  // bytes of whole lines; of a file
 };
 
 }  // namespace sparkle

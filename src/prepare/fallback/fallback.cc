@@ -91,7 +91,8 @@ Status check_fallback(const std::vector<FallbackEvent>& events, Fallback fallbac
 }
 
 bool is_of_the_device(const Error& error) {
-  return error.reason == Reason::device_lost || error.reason == Reason::out_of_memory;
+  return error.reason == Reason::device_lost || error.reason == Reason::out_of_memory ||
+         error.reason == Reason::device_unusable;
 }
 
 void EventList::add(FallbackEvent event, Fallback fallback) {

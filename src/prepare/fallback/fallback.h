@@ -34,7 +34,7 @@ std::vector<FallbackEvent> fallbacks_of(const Plan& plan, const PlanSettings& se
 // never forbidden.
 Status check_fallback(const std::vector<FallbackEvent>& events, Fallback fallback);
 
-// Whether another device may do what this one did not: it is lost, or has no memory left.
+// Whether another device may do what this one did not: it is lost, has no memory left, or its driver refuses what it should do.
 bool is_of_the_device(const Error& error);
 
 // The events of a session, in their order, each layer's once; any thread may add and read. Events stay where they are, so that

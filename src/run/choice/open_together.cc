@@ -63,11 +63,33 @@ class Opener {
 
   Status open_named() {
     SPARKLE_TRY(names, split(request_.devices));
-    for (const std::string& name : names) {
-      SPARKLE_TRY(opened, backend(name, 0));
-      SPARKLE_CHECK(add(name, std::move(opened)));
+    std::vector<OpenBackend> opened;
+    std::vector<std::pair<std::string, Error>> missing;
+    for (auto name = names.begin(); name != names.end();) {
+      auto one = backend(*name, 0);
+      const bool may_miss = request_.without_missing && *name != "cpu";
+      if (!one.ok() && !(may_miss && one.error().reason == Reason::device_unusable)) return one.take_error();
+      if (one.ok()) {
+        opened.push_back(std::move(*one)), ++name;
+        continue;
+      }
+      missing.emplace_back(*name, one.take_error());
+      name = names.erase(name);
     }
+    if (names.empty()) {
+      SPARKLE_TRY(cpu, backend("cpu", 0));
+      names.push_back("cpu"), opened.push_back(std::move(cpu));
+    }
+    for (const auto& [name, why] : missing)
+      opened[0].events.push_back(event_without(name, opened[0].backend->device().name, why, names));
+    for (size_t i = 0; i < names.size(); ++i) SPARKLE_CHECK(add(names[i], std::move(opened[i])));
     return ok();
+  }
+  static FallbackEvent event_without(const std::string& name, const std::string& to, const Error& why,
+                                     const std::vector<std::string>& left) {
+    std::string others;
+    for (const std::string& other : left) others += (others.empty() ? "" : ", ") + other;
+    return {"device", name, to, why.reason, 0, "", why.message + " The items go to " + others + " without it."};
   }
 
   Status open_all() {
@@ -115,8 +137,9 @@ class Opener {
     const int left = gpus.empty() ? threads : threads_beside(threads, predicted(*together_.sessions[at]), gpus);
     if (left == threads) return ok();
     SPARKLE_TRY(opened, backend("cpu", left));
-    SPARKLE_TRY(session, request_.open("cpu", opened));
     opened.note += ", " + std::to_string(threads - left) + " left for feeding the others";
+    opened.events = together_.backends[at].events;
+    SPARKLE_TRY(session, request_.open("cpu", opened));
     together_.sessions[at] = std::move(session);
     together_.backends[at] = std::move(opened);
     return ok();

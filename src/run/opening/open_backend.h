@@ -56,7 +56,7 @@ std::vector<BackendRow> backends();
 // A backend that is no part of the library. The texts live as long as the program.
 void add_backend(const BackendRow& row);
 
-// Errors: bad_usage for an unknown name, device_unusable for what has no backend.
+// Errors: bad_usage for what is no name of a device, device_unusable for a device that is not here or has no backend.
 Result<OpenBackend> open_backend(const BackendOptions& options);
 // The same, and the CPU in the place of a device that cannot be used here: OpenBackend::events says so. Errors: bad_usage.
 Result<OpenBackend> open_backend_or_cpu(const BackendOptions& options);

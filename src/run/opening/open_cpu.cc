@@ -4,7 +4,7 @@
 #include "backends/cpu/roofs/roofs.h"
 #include "device/estimate.h"
 #include "device/probe_cpu.h"
-#include "run/opening/backend_threads.h"
+#include "run/opening/openers.h"
 #include "run/opening/force_unit.h"
 #include "run/opening/kernel_paces.h"
 #include "run/opening/open_backend.h"

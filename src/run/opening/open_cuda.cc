@@ -3,11 +3,9 @@
 
 #ifdef SPARKLE_WITH_CUDA
 
-#include <charconv>
-
 #include "backends/cuda/cuda_backend.h"
 #include "device/probe_cpu.h"
-#include "run/opening/backend_threads.h"
+#include "run/opening/openers.h"
 
 namespace sparkle {
 namespace {
@@ -19,20 +17,20 @@ struct OpenCuda {
 
 // "cuda": the first device that can be used; "cuda:I": the I-th. `sandbox`: this process may end by what a kernel does.
 Result<OpenCuda> cuda_backend(const BackendOptions& o, bool sandbox = false) {
+  SPARKLE_TRY(number, number_in(o.name));
   SPARKLE_TRY(driver, cuda::Driver::open(cuda::least_driver()));
   const auto& devices = driver->devices();
   size_t index = devices.size();
-  if (o.name == "cuda") {
+  if (!number) {
     for (size_t i = 0; i < devices.size() && index == devices.size(); ++i)
       if (devices[i].unusable.empty()) index = i;
     if (index == devices.size())
       return Error{Reason::device_unusable, "No CUDA device here can be used: '" + devices[0].name +
                                                 "': " + devices[0].unusable + "; use --device cpu."};
   } else {
-    const std::string number = o.name.substr(std::string("cuda:").size());
-    const auto [end, failed] = std::from_chars(number.data(), number.data() + number.size(), index);
-    if (failed != std::errc() || end != number.data() + number.size() || index >= devices.size())
-      return Error{Reason::bad_usage,
+    index = *number;
+    if (index >= devices.size())
+      return Error{Reason::device_unusable,
                    "There is no CUDA device '" + o.name + "'; 'sparkle devices' lists " + std::to_string(devices.size()) + "."};
   }
   const int threads = probe_cpu({.threads = o.executor ? o.executor->width() : o.threads}).cores;

@@ -3,12 +3,10 @@
 
 #ifdef SPARKLE_WITH_VULKAN
 
-#include <charconv>
-
 #include "backends/vulkan/vulkan_backend.h"
 #include "device/kept_rates.h"
 #include "device/probe_cpu.h"
-#include "run/opening/backend_threads.h"
+#include "run/opening/openers.h"
 #include "run/opening/lent_vulkan.h"
 
 namespace sparkle {
@@ -22,21 +20,21 @@ struct OpenVulkan {
 // "vulkan": the first device that can be used; "vulkan:I": the I-th.
 // `sandbox`: this process may end by what a kernel does to the driver.
 Result<OpenVulkan> vulkan_backend(const BackendOptions& o, bool sandbox = false) {
+  SPARKLE_TRY(number, number_in(o.name));
   SPARKLE_TRY(instance, vulkan::Instance::open());
   const auto& devices = instance->devices();
   size_t index = devices.size();
-  const std::string list = "'sparkle devices' lists " + std::to_string(devices.size());
-  if (o.name == "vulkan") {
+  if (!number) {
     for (size_t i = 0; i < devices.size() && index == devices.size(); ++i)
       if (devices[i].unusable.empty()) index = i;
     if (index == devices.size())
       return Error{Reason::device_unusable, "No Vulkan device here can be used: '" + devices[0].name +
                                                 "': " + devices[0].unusable + "; use --device cpu."};
   } else {
-    const std::string number = o.name.substr(std::string("vulkan:").size());
-    const auto [end, failed] = std::from_chars(number.data(), number.data() + number.size(), index);
-    if (failed != std::errc() || end != number.data() + number.size() || index >= devices.size())
-      return Error{Reason::bad_usage, "There is no Vulkan device '" + o.name + "'; " + list + "."};
+    index = *number;
+    if (index >= devices.size())
+      return Error{Reason::device_unusable, "There is no Vulkan device '" + o.name + "'; 'sparkle devices' lists " +
+                                                std::to_string(devices.size()) + "."};
   }
   const int threads = probe_cpu({.threads = o.executor ? o.executor->width() : o.threads}).cores;
   OpenVulkan open;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <utility>
 
 #include "base/log.h"
 #include "base/system/out_of_memory.h"
@@ -82,8 +84,17 @@ PipelineTimes Pipeline::times() const {
 
 // Hands items over in their order, each once a set is free. What goes wrong travels on with the item.
 void Pipeline::feed() {
+  std::optional<Item> ahead;  // its download is handed over behind the next one's upload
   for (std::unique_lock lock(mutex_);;) {
-    to_feed_.wait(lock, [&] { return waiting_.empty() ? closed_ : !free_.empty() || made_ < std::max(1, options_.depth); });
+    const auto has_set = [&] { return !free_.empty() || made_ < std::max(1, options_.depth); };
+    // Unless there is a next one, or will be as soon as an item before gives its set back.
+    if (ahead && (waiting_.empty() || (!has_set() && under_way_.empty() && !finishing_))) {
+      lock.unlock();
+      fetch(*ahead);
+      lock.lock();
+      set_under_way(*std::exchange(ahead, std::nullopt));
+    }
+    to_feed_.wait(lock, [&] { return waiting_.empty() ? closed_ : has_set(); });
     if (waiting_.empty()) {
       fed_ = true;
       break;
@@ -103,20 +114,40 @@ void Pipeline::feed() {
     if (room) room_.notify_all();
     const auto begin_time = Clock::now();
     const double traced = watch_ ? watch_->now() : 0;
-    item.begun = begin(item);
+    item.begun = begin(item, ahead ? &*ahead : nullptr);
+    // Where nothing is to be waited for the download is in nobody's way.
+    const bool complete = item.set->backend() && item.set->backend()->done(item.token);
+    if (complete || !item.begun.ok() || !item.set->has_download()) fetch(item);
     const double taken = seconds_since(begin_time);
     if (watch_) watch_->host(PipelineLane::hand_over, item.number, traced);
     lock.lock();
     times_.handing += taken;
+    if (ahead) set_under_way(*std::exchange(ahead, std::nullopt));
     // What is complete already, as on CPUs, needs no other thread.
-    if (under_way_.empty() && !finishing_ && item.set->backend() && item.set->backend()->done(item.token)) {
-      hand_back(item, lock);
-      continue;
-    }
-    under_way_.push_back(std::move(item));
-    to_finish_.notify_one();
+    if (under_way_.empty() && !finishing_ && complete && item.set->backend()->done(item.token)) hand_back(item, lock);
+    else if (item.fetched) set_under_way(std::move(item));
+    else ahead = std::move(item);
   }
   to_finish_.notify_one();
+}
+
+// Under the lock.
+void Pipeline::set_under_way(Item item) {
+  under_way_.push_back(std::move(item));
+  to_finish_.notify_one();
+}
+
+// Hands the download over, where all before it was. By the thread that feeds.
+void Pipeline::fetch(Item& item) {
+  if (std::exchange(item.fetched, true) || !item.begun.ok()) return;
+  const double traced = watch_ ? watch_->now() : 0;
+  item.begun = guard_memory("Running the model on these inputs", [&]() -> Status {
+    SPARKLE_TRY(back, item.set->download(item.token));
+    if (watch_ && back.value != item.token.value && back.value != 0)
+      watch_->device(PipelineLane::download, item.number, traced, item.set->backend(), back);
+    item.token = back;
+    return ok();
+  });
 }
 
 // With the item's outputs, outside of the lock.
@@ -139,7 +170,8 @@ void Pipeline::tell_once(const Plan& plan) {
                              ", and the next item is begun after the last of these.");
 }
 
-Status Pipeline::begin(Item& item) {
+// `before`: the item whose download waits for this one's upload; it is handed over in any case.
+Status Pipeline::begin(Item& item, Item* before) {
   double traced = 0;
   const auto stage = [&] {
     if (watch_) traced = watch_->now();
@@ -157,22 +189,20 @@ Status Pipeline::begin(Item& item) {
       if (!item.inputs[i].bytes && item.inputs[i].elements() > 0)
         return Error{Reason::bad_input, "Input '" + session_->inputs()[i].name + "' has a shape, but no values."};
     SPARKLE_CHECK(item.set->fit(session_->backend(), plan, item.inputs));
+    if (before && before->set->backend()->done(before->token)) fetch(*before);
     stage();
     SPARKLE_TRY(there, item.set->upload(item.inputs));
     item.token = there;
     staged(PipelineLane::upload, there);
+    if (before) fetch(*before);
     stage();
     SPARKLE_TRY(computed,
                 session_->submit(item.inputs, item.set->inputs(), item.set->outputs(), item.set->backend().get(), there));
     item.token = computed;
     if (watch_) watch_->device(PipelineLane::compute, item.number, traced, item.set->backend(), computed);
-    stage();
-    SPARKLE_TRY(back, item.set->download(computed));
-    item.token = back;
-    if (back.value != computed.value) staged(PipelineLane::download, back);
     return ok();
   };
-  return guard_memory("Running the model on these inputs", [&]() -> Status {
+  Status all = guard_memory("Running the model on these inputs", [&]() -> Status {
     Status begun = once();
     // The session has moved to another device meanwhile.
     if (!begun.ok() && begun.error().reason == Reason::bad_usage && session_->backend() != item.set->backend()) {
@@ -182,6 +212,8 @@ Status Pipeline::begin(Item& item) {
     }
     return begun;
   });
+  if (before) fetch(*before);
+  return all;
 }
 
 // Waits for the item that was handed over first and brings its outputs.

@@ -1,6 +1,8 @@
 // Pipeline: items through a session, one behind the other, several under way at once. While the device computes one the next is
 // handed to it and the one before comes back, each in a set of buffers of its own; threads of the pipeline do that, and wait
-// once for each item. Order is kept: results come as items were given.
+// once for each item. Order is kept: results come as items were given. Copies of a device go one after another, and the
+// download of an item waits for its computing: it is handed over behind the upload of the next one, which else would wait with
+// it.
 #pragma once
 
 #include <atomic>
@@ -75,11 +77,14 @@ class Pipeline {
     Token token;                       // of the set's backend
     std::shared_ptr<Backend> device;   // that the session had when the item was begun
     Status begun = ok();
+    bool fetched = false;  // its download was handed over, or there is nothing to bring
   };
   void tell_once(const Plan& plan);
   void feed();
   void finish();
-  Status begin(Item& item);
+  Status begin(Item& item, Item* before);
+  void fetch(Item& item);
+  void set_under_way(Item item);
   Outputs end(Item& item);
   void hand_back(Item& item, std::unique_lock<std::mutex>& lock);
   bool put(std::vector<HostTensor>& inputs, Done& done, int64_t number, std::unique_lock<std::mutex>& lock);

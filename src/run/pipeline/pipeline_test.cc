@@ -115,38 +115,61 @@ TEST(Pipeline, TheDeviceHasSeveralItemsAtOnce) {
   for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(same(*futures[i].get(), work.wanted[i]));
 }
 
+// Ten items through a pipeline whose session goes to the CPU where the device fails: all right, whatever call fails.
+void expect_right_despite_a_fault(const std::shared_ptr<SlowBackend>& backend, const std::shared_ptr<Session>& session,
+                                  const Work& work) {
+  int recoveries = 0;
+  PipelineOptions options;
+  options.recover = [&](const Error&) -> Status {
+    // Once: who comes later finds the session moved.
+    if (session->backend() != backend) return ok();
+    ++recoveries;
+    return session->move_to(cpu());
+  };
+  Pipeline pipeline(session, options);
+  const Results results = run_all(pipeline, work);
+  results.expect_in_order(work.items.size());
+  ASSERT_EQ(results.of.size(), work.items.size());
+  for (size_t i = 0; i < work.items.size(); ++i) {
+    ASSERT_TRUE(results.of[i].ok()) << i << ": " << results.of[i].error().message;
+    EXPECT_TRUE(testing::nearly_same(*results.of[i], work.wanted[i])) << i;
+  }
+  EXPECT_EQ(recoveries, backend->failed() ? 1 : 0);
+}
+
 TEST(Pipeline, FaultsLoseNothingAndChangeNothing) {
   const auto right = open(cpu());
   const Work work = work_for(*right, 10);
   // A fault at each of the calls that ten items make, one after another.
-  for (const Reason reason : {Reason::device_lost, Reason::out_of_memory}) {
+  for (const Reason reason : {Reason::device_lost, Reason::out_of_memory, Reason::device_unusable}) {
     for (int at = 0; at < 40; ++at) {
-      SCOPED_TRACE(std::string(reason == Reason::device_lost ? "lost" : "out of memory") + " at call " + std::to_string(at));
+      SCOPED_TRACE(std::string(code_of(reason)) + " at call " + std::to_string(at));
       const auto backend = std::make_shared<SlowBackend>();
       const auto session = open(backend);
       ASSERT_TRUE(session->prepare(work.items[0]).ok());
       backend->fail_at(at, reason);
-      int recoveries = 0;
-      PipelineOptions options;
-      options.recover = [&](const Error&) -> Status {
-        // Once: who comes later finds the session moved.
-        if (session->backend() != backend) return ok();
-        ++recoveries;
-        return session->move_to(cpu());
-      };
-      Pipeline pipeline(session, options);
-      const Results results = run_all(pipeline, work);
-      ASSERT_EQ(results.order.size(), work.items.size());
-      for (size_t i = 0; i < work.items.size(); ++i) {
-        EXPECT_EQ(results.order[i], static_cast<int>(i));
-        ASSERT_TRUE(results.of[i].ok()) << i << ": " << results.of[i].error().message;
-        EXPECT_EQ((*results.of[i])[0].shape, work.wanted[i][0].shape);
-        for (int64_t e = 0; e < work.wanted[i][0].elements(); ++e)
-          ASSERT_NEAR((*results.of[i])[0].data<float>()[e], work.wanted[i][0].data<float>()[e], 1e-3) << i;
-      }
-      EXPECT_EQ(recoveries, backend->failed() ? 1 : 0);
+      expect_right_despite_a_fault(backend, session, work);
     }
   }
+}
+
+// The driver is another one than the device was opened with: from some call on it refuses everything. The calls are all of
+// them, from the first kernel that is compiled to the last item that comes back.
+TEST(Pipeline, AWrongDriverAtAnyCallLosesNothing) {
+  const auto right = open(cpu());
+  const Work work = work_for(*right, 4);
+  bool failed = true;
+  int at = 0;
+  for (; failed && at < 500; ++at) {
+    SCOPED_TRACE("at call " + std::to_string(at));
+    const auto backend = std::make_shared<SlowBackend>();
+    const auto session = open(backend);
+    backend->fail_at(at, Reason::device_unusable);
+    expect_right_despite_a_fault(backend, session, work);
+    failed = backend->failed();
+  }
+  EXPECT_FALSE(failed);
+  EXPECT_GT(at, 30);
 }
 
 // The session goes to another device between an item's upload, which is still under way, and its run.
@@ -176,7 +199,8 @@ TEST(Pipeline, BuffersOutliveAnUploadThatASessionMovesAwayFrom) {
 TEST(Pipeline, GoesOnWithTheNextDeviceOfItsSession) {
   const auto right = open(cpu());
   const Work work = work_for(*right, 6);
-  for (const int at : {0, 3, 7, 12}) {
+  for (const auto& [at, reason] : {std::pair(0, Reason::device_lost), std::pair(3, Reason::device_unusable),
+                                   std::pair(7, Reason::device_lost), std::pair(12, Reason::device_unusable)}) {
     const auto backend = std::make_shared<SlowBackend>();
     SessionOptions options;
     int asked = 0;
@@ -186,14 +210,14 @@ TEST(Pipeline, GoesOnWithTheNextDeviceOfItsSession) {
     ASSERT_TRUE(opened.ok());
     const std::shared_ptr<Session> session(std::move(*opened));
     ASSERT_TRUE(session->prepare(work.items[0]).ok());
-    backend->fail_at(at, Reason::device_lost);
+    backend->fail_at(at, reason);
     Pipeline pipeline(session, {});
     const Results results = run_all(pipeline, work);
     ASSERT_EQ(results.of.size(), work.items.size());
     for (const auto& result : results.of) EXPECT_TRUE(result.ok()) << result.error().message;
     EXPECT_EQ(asked, 1);
     ASSERT_EQ(session->events().size(), 1u);
-    EXPECT_EQ(session->events().at(0)->reason, Reason::device_lost);
+    EXPECT_EQ(session->events().at(0)->reason, reason);
   }
 }
 

@@ -188,7 +188,7 @@ TEST(SharedPipeline, TheSlowestDoesNotHoldUpTheOthers) {
 TEST(SharedPipeline, AFaultOfAnyDeviceAtAnyCallLosesNothing) {
   const auto right = open_tiny(testing::two_threads());
   const PipelineWork work = work_for(*right, 12);
-  for (const Reason reason : {Reason::device_lost, Reason::out_of_memory}) {
+  for (const Reason reason : {Reason::device_lost, Reason::out_of_memory, Reason::device_unusable}) {
     for (int device = 0; device < 3; ++device) {
       for (int at = 0; at < 24; ++at) {
         SCOPED_TRACE(std::string(code_of(reason)) + " of device " + std::to_string(device) + " at call " + std::to_string(at));

@@ -43,7 +43,8 @@ class SlowBackend final : public Backend {
     }
     changed_.notify_all();
   }
-  // The call of this number from here on (allocations, copies, submissions, waits) fails; a device that is lost stays so.
+  // The call of this number from here on (kernels compiled, programs recorded, allocations, copies, submissions, waits) fails;
+  // a device that is lost stays so, and so does one whose driver is the wrong one (device_unusable).
   void fail_at(int call, Reason reason) {
     const std::lock_guard lock(mutex_);
     calls_ = 0, fail_at_ = call, reason_ = reason;
@@ -81,9 +82,13 @@ class SlowBackend final : public Backend {
   }
   Result<std::shared_ptr<Buffer>> import(void*, int64_t) override { return std::shared_ptr<Buffer>(); }
   Result<std::unique_ptr<Kernel>> compile(const Stage& stage, const Schedule& schedule, uint32_t constants) override {
+    SPARKLE_CHECK(fault());
     return under_->compile(stage, schedule, constants);
   }
-  Result<std::unique_ptr<Program>> record(std::span<const Launch> launches) override { return under_->record(launches); }
+  Result<std::unique_ptr<Program>> record(std::span<const Launch> launches) override {
+    SPARKLE_CHECK(fault());
+    return under_->record(launches);
+  }
   Result<Token> submit(const Program& program, std::span<Buffer* const> slots, const SubmitOptions& options) override {
     SPARKLE_CHECK(fault());
     std::vector<Buffer*> shown;
@@ -186,7 +191,8 @@ class SlowBackend final : public Backend {
   Status fault() {
     const std::lock_guard lock(mutex_);
     if (lost_) return Error{Reason::device_lost, "The device is lost."};
-    if (fail_at_ < 0 || calls_++ != fail_at_) return ok();
+    const bool stays = failed_ && reason_ == Reason::device_unusable;
+    if (!stays && (fail_at_ < 0 || calls_++ != fail_at_)) return ok();
     failed_ = true;
     if (reason_ == Reason::device_lost) lost_ = true;
     return Error{reason_, "The device fails as the test wants it."};

@@ -73,6 +73,12 @@ Result<Token> TransferSet::upload(const std::vector<HostTensor>& inputs) {
   return regions.empty() ? Result<Token>(Token{}) : copy(regions, {}, in_);
 }
 
+bool TransferSet::has_download() const {
+  for (size_t i = 0; i < results_.size(); ++i)
+    if (out_[i].staging && results_[i].size_bytes() > 0) return true;
+  return false;
+}
+
 Result<Token> TransferSet::download(Token after) {
   std::vector<CopyRegion> regions;
   for (size_t i = 0; i < out_.size(); ++i)

@@ -18,7 +18,8 @@ class TransferSet {
 
   // Hands the values over; what reads them comes after the token.
   Result<Token> upload(const std::vector<HostTensor>& inputs);
-  // Brings the outputs to where the host can read them.
+  // Brings the outputs to where the host can read them, by a copy of the device's where there is one to make.
+  bool has_download() const;
   Result<Token> download(Token after);
   // The outputs, once that is complete.
   Result<std::vector<HostTensor>> take();

@@ -96,6 +96,29 @@ TEST_F(CommandTogether, WhereOneAloneIsFasterItWorksAloneAndALineSaysSo) {
   expect_like("b.jsonl", "a.jsonl");
 }
 
+// A device of the list that is not here: an error, or where that is allowed the others take its part, and an event says so.
+TEST_F(CommandTogether, ADeviceThatIsMissingIsLeftOutWhereAllowed) {
+  ASSERT_EQ(stream("--device cpu --threads 1 --output one.jsonl").status, 0);
+  const std::string list = "--threads 1 --split always --output all.jsonl --json --device ";
+  for (const std::string devices : {"cpu,vulkan:99", "vulkan:98,cpu,vulkan:99,cpu", "vulkan:98,vulkan:99"}) {
+    SCOPED_TRACE(devices);
+    fs::remove(folder_ / "all.jsonl");
+    EXPECT_EQ(stream(list + devices).status, 2);
+    EXPECT_EQ(stream(list + devices + " --fallback allow --require device=vulkan").status, 3);
+    EXPECT_FALSE(fs::exists(folder_ / "all.jsonl"));
+    const Said said = stream(list + devices + " --fallback allow");
+    ASSERT_EQ(said.status, 0) << said.err;
+    EXPECT_SAYS(said.err, "The items go to cpu");
+    EXPECT_EQ(text_of("all.jsonl"), text_of("one.jsonl"));
+    const auto told = json::parse(said.out, nullptr, false);
+    ASSERT_EQ(told["events"].size(), devices.find("98") == std::string::npos ? 1u : 2u);
+    EXPECT_EQ(told["events"][0]["what"], "device");
+    EXPECT_EQ(told["events"][0]["reason"], "device_unusable");
+    EXPECT_SAYS(told["events"].back()["from"].get<std::string>(), "vulkan:99");
+  }
+  EXPECT_SAYS(stream(list + "cpu,vulkan:x --fallback allow").err, "'vulkan:x' is no name of a device");
+}
+
 TEST_F(CommandTogether, SoftwareDevicesAndTheCpuShareAStream) {
   if (!vulkan()) GTEST_SKIP() << "no Vulkan device is here";
   ASSERT_EQ(stream("--device cpu --output cpu.jsonl").status, 0);
