@@ -5,7 +5,6 @@ worker reads for itself: what is compared is how workers are started and given w
 import json
 import os
 import pathlib
-import sys
 import time
 
 import numpy as np
@@ -43,7 +42,7 @@ class Reading:
     def __call__(self, batch):
         if self.rows is None:
             self.rows = np.load(self.model["rows"], mmap_mode="r")
-        ids = batch["id"]  # one behind the other
+        ids = batch["id"]  # consecutive
         return {"id": ids, self.model["input"]: self.rows[ids[0]:ids[0] + len(ids)]}
 
 
@@ -140,7 +139,8 @@ class Ray(Session):
         super().__init__(cores)
         self.ray = ray
         logging.getLogger("ray.data").setLevel(logging.WARNING)
-        ray.init(num_cpus=cores, include_dashboard=False, log_to_driver=False, logging_level="error")
+        if not ray.is_initialized():
+            ray.init(num_cpus=cores, include_dashboard=False, log_to_driver=False, logging_level="error")
         ray.data.DataContext.get_current().enable_progress_bars = False
 
     def answers(self, model, all_in_one):
@@ -180,7 +180,3 @@ def run(group, spec, folder):
                          "rows": int((at > steady).sum())})
     opened.close()
     (folder / "times.json").write_text(json.dumps({"up": up, "runs": done}), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    sys.exit("bench/many_machines.py runs this file")

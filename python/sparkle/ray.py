@@ -130,11 +130,11 @@ class Predictor:
         fixed = {i.shape[0] for i in session.inputs if i.shape and isinstance(i.shape[0], int)}
         if len(fixed) > 1:
             raise BadInput("bad_input", f"The inputs have {sorted(fixed)} rows each; a model for batches has as many in all.")
-        if self._mixes and rows > 1 and fixed != {1}:
+        if self._mixes and (fixed or rows > 1):
             raise BadInput("bad_input", self._mixes)
         if not fixed:
             results = self._checked(session.run(arrays), rows)
-            self._compare(arrays, results, rows, session.run)
+            self._compare(arrays, results, rows, session.run, "Run it row by row (batch_size=1), or give")
             return results
         size = fixed.pop()
         parts = [[a[begin:begin + size] for a in arrays] for begin in range(0, rows, size)]
@@ -144,16 +144,17 @@ class Predictor:
             done = list(pipeline.map(parts))
         self._checked(done[0] if done else [], size)
         if done:
-            self._compare(parts[0], done[0], size, lambda one: session.run([np.repeat(a, size, axis=0) for a in one]))
+            self._compare(parts[0], done[0], size, lambda one: session.run([np.repeat(a, size, axis=0) for a in one]),
+                          "Export it for one row, or give")
         return [np.concatenate([part[o] for part in done])[:rows] for o in range(len(session.outputs))]
 
-    def _compare(self, arrays: list, results: Sequence[Any], rows: int, alone: Callable[[Any], Sequence[Any]]) -> None:
+    def _compare(self, arrays: list, results: Sequence[Any], rows: int, alone: Callable[[Any], Sequence[Any]],
+                 way: str) -> None:
         """Holds two rows of the first batch that has different ones against themselves ``alone``, or in company of their like
-        where the model fixes its rows. Errors: BadInput naming the output that differs."""
+        where the model fixes its rows. ``way``: what to do. Errors: BadInput naming the output that differs."""
         if not self._compares or rows < 2 or not are_told_apart(arrays):
             return
-        way = ("Run it row by row (batch_size=1), or give check_rows=False where the rows of a batch are meant to belong "
-               "together.")
+        way += " check_rows=False where the rows of a batch are meant to belong together."
         try:
             output = mixed_output(arrays, results, lambda one: [r[:1] for r in alone(one)])
         except BadInput as e:

@@ -33,14 +33,17 @@ def runs_of(predictor):
     return seen
 
 
-@pytest.mark.parametrize("size", ["n", 4])
-def test_a_model_that_mixes_rows_is_named_by_its_output(size):
+@pytest.mark.parametrize("size, way", [("n", r"Run it row by row \(batch_size=1\)"), (4, "Export it for one row")])
+def test_a_model_that_mixes_rows_is_named_by_its_output(size, way):
     predictor = sparkle.ray.Predictor(softmax(0, size), "cpu", threads=1)
     for _ in range(2):  # the second is not run again
         seen = runs_of(predictor)
-        with pytest.raises(sparkle.BadInput, match="mixes the rows .*: its output 'share' .* among 4. Run it row by row"):
+        with pytest.raises(sparkle.BadInput, match=f"mixes the rows .*: its output 'share' .* among 4. {way}, or give check"):
             predictor({"x": rows(4)})
     assert not seen
+    if size == 4:  # a row that is filled up to four is no row alone
+        with pytest.raises(sparkle.BadInput, match="'share'"):
+            predictor({"x": rows(1)})
     with pytest.raises(sparkle.BadInput, match="'share'"):
         pickle.loads(pickle.dumps(predictor))({"x": rows(4)})
     meant = sparkle.ray.Predictor(softmax(0, size), "cpu", threads=1, check_rows=False)
