@@ -133,7 +133,8 @@ def check(way, model, right, file):
 
 def run_group(group, spec, rights, folder):
     """One start of a group of ways: a list of what each of its runs took."""
-    words = [sys.executable, "-c", "import sys, row_ways; row_ways.run(*sys.argv[1:])", group, spec["file"], str(folder)]
+    program = "import sys; from machines import row_ways; row_ways.run(*sys.argv[1:])"
+    words = [sys.executable, "-c", program, group, spec["file"], str(folder)]
     path = os.pathsep.join([str(ROOT / "bench"), *filter(None, [os.environ.get("PYTHONPATH")])])
     log = folder / f"{group}.log"
     begin = time.monotonic()
@@ -217,7 +218,7 @@ def parsed_arguments():
 
 def row_ways():
     try:
-        import row_ways as ways
+        from machines import row_ways as ways
     except ImportError as error:
         sys.exit(f"{sys.executable} has no Sparkle ({error}); run this by build/venv-python/bin/python")
     return ways.GROUPS

@@ -223,7 +223,7 @@ class TestOneMachine:
 
     def test_the_way_that_is_measured_answers_each_row_once(self, local_ray, tmp_path, monkeypatch):
         monkeypatch.syspath_prepend(str(pathlib.Path(__file__).resolve().parents[3] / "bench"))
-        import row_ways
+        from machines import row_ways
         local_ray.cloudpickle.register_pickle_by_value(row_ways)  # the workers do not know the folder
         given = batch(70)
         np.save(tmp_path / "rows.npy", given["x"])
