@@ -4,6 +4,7 @@ import csv
 import statistics
 
 from tables.fixed import make_fixed  # noqa: F401
+from tables.machines import make_many_machines  # noqa: F401
 from tables.patterns import make_patterns  # noqa: F401
 from tables.pipelines import make_pipelines  # noqa: F401
 from tables.text import (ABBREVIATIONS, disturbed, how, hows, left_out, mean, mib, ms, number, steady, table, threads_of,

@@ -10,7 +10,7 @@ Nothing here needs Ray but ``deployment``: the same object serves Dask, multipro
 import asyncio
 import os
 import pathlib
-from typing import Any, Callable, Mapping, Optional, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from sparkle._errors import BadInput, NotServed, OutOfMemory
 from sparkle._pipeline import Pipeline
 from sparkle._requests import answers_of, fitted_column, fitted_row, plain_row, response_of, rows_of
 from sparkle._session import Session
+from sparkle._together import are_told_apart, mixed_output
 
 Batch = Mapping[str, Any]
 
@@ -32,26 +33,29 @@ class Predictor:
     that is lost, unless ``fallback`` is given (of bytes: the CPU). ``threads``: of a CPU, 0 is what affinity and quota allow.
     ``inputs``: which column is which input, {"image": "pixels"}; by default the column of the input's name, or the only column
     of a model with one input. ``outputs``: how the columns of outputs are called, by default as the outputs. ``keep``: which
-    columns stay, by default all that are no inputs. ``preprocess``: called with each batch first. Other options are those of a
-    Session.
+    columns stay, by default all that are no inputs. ``preprocess``: called with each batch first. ``check_rows``: each worker
+    runs the first row and the last of its first batch alone too and compares, since a model may mix the rows of a batch; False
+    leaves that out. Other options are those of a Session.
 
     Floating-point columns are rounded to the input's type, integers must fit in. A model that leaves its first axis open runs
     each batch at once; one that fixes it is given as many rows as it takes, several such runs under way at a time, the last
-    one filled up. Errors: BadInput for columns that are not there, shapes and types.
+    one filled up. Errors: BadInput for columns that are not there, shapes and types, and for a model that mixes rows.
     """
 
     def __init__(self, model: Union[str, os.PathLike, bytes], device: Union[Device, str] = "auto", *, threads: int = 0,
                  inputs: Optional[Mapping[str, str]] = None, outputs: Optional[Mapping[str, str]] = None,
-                 keep: Optional[list] = None, preprocess: Optional[Callable[[Batch], Batch]] = None, **options: Any) -> None:
-        self._given = (model, device if isinstance(device, str) else device.name, threads, inputs, outputs, keep, preprocess,
-                       options)
-        self._session: Optional[Session] = None
+                 keep: Optional[list] = None, preprocess: Optional[Callable[[Batch], Batch]] = None,
+                 check_rows: bool = True, **options: Any) -> None:
+        name = device if isinstance(device, str) else device.name
+        self.__setstate__((model, name, threads, check_rows, inputs, outputs, keep, preprocess, options))
 
     def __getstate__(self) -> tuple:
         return self._given  # the worker opens the model anew
 
     def __setstate__(self, given: tuple) -> None:
         self._given, self._session = given, None
+        self._compares: bool = given[3]  # whether rows are still to be compared with themselves alone
+        self._mixes = ""  # how the model was seen to mix rows
 
     @property
     def session(self) -> Session:
@@ -71,7 +75,7 @@ class Predictor:
 
     def _chosen(self, batch: Optional[Batch], rows: int) -> str:
         """The name of the device for batches like this one, or of so many rows."""
-        model, _, threads, inputs, *_, options = self._given
+        model, _, threads, _, inputs, *_, options = self._given
         try:
             return choose_device(model, rows=rows if batch is None else len(next(iter(batch.values()))), threads=threads,
                                  **options).device
@@ -124,10 +128,14 @@ class Predictor:
     def _run(self, arrays: list, rows: int) -> list:
         session = self.session
         fixed = {i.shape[0] for i in session.inputs if i.shape and isinstance(i.shape[0], int)}
-        if not fixed:
-            return self._checked(session.run(arrays), rows)
-        if len(fixed) != 1:
+        if len(fixed) > 1:
             raise BadInput("bad_input", f"The inputs have {sorted(fixed)} rows each; a model for batches has as many in all.")
+        if self._mixes and (fixed or rows > 1):
+            raise BadInput("bad_input", self._mixes)
+        if not fixed:
+            results = self._checked(session.run(arrays), rows)
+            self._compare(arrays, results, rows, session.run, "Run it row by row (batch_size=1), or give")
+            return results
         size = fixed.pop()
         parts = [[a[begin:begin + size] for a in arrays] for begin in range(0, rows, size)]
         if parts and len(parts[-1][0]) < size:  # the last row again
@@ -135,7 +143,27 @@ class Predictor:
         with Pipeline(session) as pipeline:
             done = list(pipeline.map(parts))
         self._checked(done[0] if done else [], size)
+        if done:
+            self._compare(parts[0], done[0], size, lambda one: session.run([np.repeat(a, size, axis=0) for a in one]),
+                          "Export it for one row, or give")
         return [np.concatenate([part[o] for part in done])[:rows] for o in range(len(session.outputs))]
+
+    def _compare(self, arrays: list, results: Sequence[Any], rows: int, alone: Callable[[Any], Sequence[Any]],
+                 way: str) -> None:
+        """Holds two rows of the first batch that has different ones against themselves ``alone``, or in company of their like
+        where the model fixes its rows. ``way``: what to do. Errors: BadInput naming the output that differs."""
+        if not self._compares or rows < 2 or not are_told_apart(arrays):
+            return
+        way += " check_rows=False where the rows of a batch are meant to belong together."
+        try:
+            output = mixed_output(arrays, results, lambda one: [r[:1] for r in alone(one)])
+        except BadInput as e:
+            raise BadInput("bad_input", f"A row of a batch of {rows} does not run alone: {e} {way}") from e
+        if output is not None:
+            self._mixes = (f"The model mixes the rows of a batch: its output '{self.session.outputs[output].name}' is another "
+                           f"for a row alone than for the same row among {rows}. {way}")
+            raise BadInput("bad_input", self._mixes)
+        self._compares = False
 
     def _checked(self, outputs: list, rows: int) -> list:
         for info, output in zip(self.session.outputs, outputs):

@@ -25,6 +25,7 @@ from sparkle._arguments import checked
 from sparkle._arrays import dense, of_bits
 from sparkle._errors import BadInput, translated
 from sparkle._session import Session
+from sparkle._together import mixed_output
 
 __all__ = ["Answer", "Box", "ClassScore", "Classification", "Depth", "Detection", "Embedding", "Segmentation", "Share", "Task",
            "Upscaling", "draw", "read", "save"]
@@ -213,11 +214,10 @@ class Task:
         given = [_picture(picture) for picture in pictures]
         inputs = [self.preprocess(picture) for picture in given]
         if self._apart is not False:
-            results = self.session.run(np.concatenate(inputs))
+            together = np.concatenate(inputs)
+            results = self.session.run(together)
             if self._apart is None:  # names promise it; the first batch shows it
-                self._apart = all(_agree(alone, result[row:row + 1])
-                                  for row in (0, len(inputs) - 1)
-                                  for alone, result in zip(self.session.run(inputs[row]), results))
+                self._apart = mixed_output([together], results, lambda one: self.session.run(one[0])) is None
                 if not self._apart:
                     logging.getLogger("sparkle").warning(
                         "Pictures of %r have other results together than alone; lists run one by one.", self.session._name)
@@ -262,14 +262,6 @@ def save(path: Union[str, os.PathLike], picture: Any) -> None:
     given = _picture(picture)
     with translated():
         given.write(os.fspath(path))
-
-
-def _agree(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether they are the same but for rounding in the type that they have."""
-    most = 0.02 if np.asarray(a).dtype.itemsize < 4 else 1e-3
-    one, other = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    near = most * np.max(np.abs(one), initial=0)
-    return one.shape == other.shape and np.allclose(one, other, rtol=most, atol=near, equal_nan=True)
 
 
 def _picture(given: Any) -> "_core.Picture":

@@ -1,9 +1,11 @@
 """`sparkle serve` as tritonclient[grpc] talks to it: the calls of Triton's users, what they get where something is wrong, and
 what is refused. Beside it raw calls and garbage on the port."""
+import itertools
 import json
 import queue
 import socket
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -326,6 +328,37 @@ def test_a_full_queue_and_an_end_under_load(folder, tmp_path):
     # Each that the server calls answered has reached its client.
     logged = sum(json.loads(line)["status"] == 200 for line in server.log() if line.startswith("{"))
     assert counts["answered"] == logged
+
+
+def test_who_asks_as_it_ends_is_told_to_come_again(tmp_path):
+    """Clients that ask again as soon as they are answered, until something else comes: that is UNAVAILABLE, which clients may
+    try elsewhere, and nothing that was answered is lost on its way."""
+    relu_sum(tmp_path / "sum.onnx")
+    a, b = values(9)
+    for _ in range(4):
+        server = Server(tmp_path / "sum.onnx", "--log", grpc=True)
+        ends, answered, begun = [], [], threading.Event()
+
+        def ask():
+            with triton.InferenceServerClient(server.grpc) as client:
+                for count in itertools.count():
+                    try:
+                        client.infer("sum", inputs(a, b))
+                        begun.set()
+                    except triton.InferenceServerException as error:
+                        ends.append(error.status())
+                        answered.append(count)
+                        return
+        threads = [threading.Thread(target=ask) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        assert begun.wait(60)
+        time.sleep(0.2)
+        server.end()
+        for thread in threads:
+            thread.join()
+        assert ends == ["StatusCode.UNAVAILABLE"] * 8
+        assert sum(answered) == sum(json.loads(line)["status"] == 200 for line in server.log() if line.startswith("{"))
 
 
 def test_hostile_bytes(client, server):

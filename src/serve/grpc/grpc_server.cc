@@ -8,6 +8,7 @@
 #include <grpcpp/server_builder.h>
 
 #include "serve/grpc/call.h"
+#include "serve/grpc/hang_up.h"
 
 namespace sparkle::serve {
 namespace {
@@ -57,6 +58,7 @@ class Running final : public GrpcServer {
   void stop() override {
     if (!server_) return;
     calls_.refuse_new_and_wait();
+    hang_up(port_, std::chrono::milliseconds(2000));
     server_->Shutdown();
   }
 

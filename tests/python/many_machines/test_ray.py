@@ -92,7 +92,7 @@ def test_a_dense_column_is_not_copied(tmp_path):
     given["x"].flags.writeable = False  # as arrays of an object store are
     check(predictor(given), given)
     check(predictor({**given, "x": given["x"].astype(np.float64)}), given)
-    first, second = arrays
+    first, *_, second = arrays  # between them the rows that are compared with the first batch
     assert first.ctypes.data == given["x"].ctypes.data and second.ctypes.data != given["x"].ctypes.data
 
 
@@ -186,35 +186,53 @@ def test_a_cluster_that_loses_a_node_answers_every_row_once(tmp_path):
         cluster.shutdown()
 
 
-def test_batches_are_read_where_the_object_store_has_them(tmp_path):
+@pytest.fixture(scope="class")
+def local_ray():
+    """Ray on this machine alone, with two cores."""
     ray = pytest.importorskip("ray")
-    data = pytest.importorskip("ray.data")
-    model = dense(tmp_path / "dense.onnx", "n")
-    seen = tmp_path / "seen"
-    seen.mkdir()
-
-    class Watching(sparkle.ray.Predictor):
-        def __call__(self, rows):
-            x, run, given = rows["x"], type(self.session).run, []
-            self.session.run = lambda arrays: given.extend(arrays) or run(self.session, arrays)
-            answer = super().__call__(rows)
-            same = given[0].ctypes.data == x.ctypes.data
-            (seen / f"{rows['id'][0]}").write_text(f"{x.flags.owndata} {x.flags.writeable} {same}")
-            return answer
-
+    pytest.importorskip("ray.data")
     ray.init(num_cpus=2, object_store_memory=80 << 20, log_to_driver=False, include_dashboard=False)
-    try:
+    yield ray
+    ray.shutdown()
+
+
+class TestOneMachine:
+    def test_batches_are_read_where_the_object_store_has_them(self, local_ray, tmp_path):
+        model = dense(tmp_path / "dense.onnx", "n")
+        seen = tmp_path / "seen"
+        seen.mkdir()
+
+        class Watching(sparkle.ray.Predictor):
+            def __call__(self, rows):
+                x, run, given = rows["x"], type(self.session).run, []
+                self.session.run = lambda arrays: given.extend(arrays) or run(self.session, arrays)
+                answer = super().__call__(rows)
+                same = given[0].ctypes.data == x.ctypes.data
+                (seen / f"{rows['id'][0]}").write_text(f"{x.flags.owndata} {x.flags.writeable} {same}")
+                return answer
+
         given = batch(4000)
-        table = data.from_numpy([given["x"][:2000], given["x"][2000:]]).map_batches(
+        table = local_ray.data.from_numpy([given["x"][:2000], given["x"][2000:]]).map_batches(
             lambda b: {"id": np.arange(len(b["data"])), "x": b["data"]}).materialize()
         answers = table.map_batches(Watching, fn_constructor_kwargs={"model": model, "device": "cpu", "threads": 1},
                                     batch_size=500, concurrency=1)
         got = np.concatenate([b["y"] for b in answers.iter_batches(batch_size=500)])
-    finally:
-        ray.shutdown()
-    assert got.shape == (4000, 4)
-    notes = [f.read_text() for f in seen.iterdir()]
-    assert notes and set(notes) == {"False False True"}
+        assert got.shape == (4000, 4)
+        notes = [f.read_text() for f in seen.iterdir()]
+        assert notes and set(notes) == {"False False True"}
+
+    def test_the_way_that_is_measured_answers_each_row_once(self, local_ray, tmp_path, monkeypatch):
+        monkeypatch.syspath_prepend(str(pathlib.Path(__file__).resolve().parents[3] / "bench"))
+        from machines import row_ways
+        local_ray.cloudpickle.register_pickle_by_value(row_ways)  # the workers do not know the folder
+        given = batch(70)
+        np.save(tmp_path / "rows.npy", given["x"])
+        model = {"file": dense(tmp_path / "dense.onnx", "n"), "input": "x", "rows": str(tmp_path / "rows.npy"), "count": 70,
+                 "batch": 8}
+        ids, answers, at, worker = map(np.concatenate, zip(*row_ways.Ray(2).answers(model, all_in_one=False)))
+        order = np.argsort(ids)
+        check({"id": ids[order], "y": answers[order]}, given)
+        assert (at > 0).all() and os.getpid() not in worker
 
 
 def test_a_deployment_speaks_the_inference_protocol(tmp_path, monkeypatch):
