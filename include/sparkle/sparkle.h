@@ -468,7 +468,7 @@ SPARKLE_API sparkle_status sparkle_pipeline_open_shared(sparkle_session* const* 
 typedef struct sparkle_pipeline_share {
   size_t size;      /* sizeof(sparkle_pipeline_share) */
   int32_t used;     /* 0: it takes no items, as sparkle_pipeline_why says, or none has come yet */
-  int32_t lost;     /* 1: it was lost or full, and takes no more */
+  int32_t lost;     /* 1: lost, full or refused by its driver: takes no more */
   uint64_t items;   /* whose results it gave */
   double predicted; /* seconds for an item; 0: nobody knows */
   double seconds;   /* the same as measured of late; 0: not yet */

@@ -84,8 +84,8 @@ class Session:
     ``plan_cache_bytes``: plans and arenas kept for shapes seen before; 0 is 256 MiB. ``nonfinite``: "exact" for data that may
     hold infinities, NaN or values near the end of the range; "fast" algorithms may spread those to neighbouring outputs.
     ``fallback``: "forbid" refuses a model of which a layer has no fast kernel on the device (NotServed), "warn" runs it, warns
-    and keeps an event, "allow" keeps the event alone, and goes on with the CPU, once, where the device is lost or full. A
-    device given by name is opened under it too.
+    and keeps an event, "allow" keeps the event alone, and goes on with the CPU, once, where the device is lost, full or
+    refused by its driver. A device given by name is opened under it too.
 
     ``with Session(model) as session`` closes it at the end. Sessions of a path can be pickled: they are opened anew.
     """

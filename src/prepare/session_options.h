@@ -18,7 +18,7 @@ struct SessionOptions : PlanSettings {
   int64_t plan_cache_bytes = int64_t{256} << 20;  // what is kept for shapes seen before
   std::shared_ptr<const TuningStore> tuning;
   Fallback fallback = Fallback::warn;
-  // Where a session goes on whose device is lost or full; empty: nowhere, and the error is the caller's.
+  // Where a session goes on whose device is lost, full or refused by its driver; empty: nowhere, and the error is the caller's.
   std::function<Result<std::shared_ptr<Backend>>(const Error&)> next_device;
   // Opens the CPU beside a device, for the steps that this has no kernel for; empty, or under `forbid`: these are an error.
   std::function<Result<std::shared_ptr<Backend>>(const std::shared_ptr<Backend>& device)> open_host;
