@@ -49,20 +49,27 @@ def processes_under(root):
 
 
 class Watch(threading.Thread):
-    """CPU seconds and megabytes of a process and all that descend from it, at each quarter of a second until end()."""
+    """CPU seconds and megabytes of a process and all that descend from it until end(): at once, soon after, and then at each
+    quarter of a second, so that what is over sooner was seen too."""
 
     def __init__(self, root):
         super().__init__()
         self.root, self.seen, self.ended = root, [], threading.Event()
         self.ticks = {}  # of each process that was ever seen
+        self.look()
         self.start()
 
     def run(self):
-        while not self.ended.wait(0.25):
-            found = processes_under(self.root)
-            self.ticks.update({pid: int(fields[11]) + int(fields[12]) for pid, fields in found.items()})
-            spent = sum(self.ticks.values()) / os.sysconf("SC_CLK_TCK")
-            self.seen.append((time.monotonic(), spent, sum(map(memory_of, found)) / 2**20))
+        pause = 0.02
+        while not self.ended.wait(pause):
+            pause = min(2 * pause, 0.25)
+            self.look()
+
+    def look(self):
+        found = processes_under(self.root)
+        self.ticks.update({pid: int(fields[11]) + int(fields[12]) for pid, fields in found.items()})
+        spent = sum(self.ticks.values()) / os.sysconf("SC_CLK_TCK")
+        self.seen.append((time.monotonic(), spent, sum(map(memory_of, found)) / 2**20))
 
     def end(self):
         self.ended.set()
@@ -76,7 +83,8 @@ class Watch(threading.Thread):
         return before[1] + min(max(share, 0), 1) * (after[1] - before[1])
 
     def most_memory(self, begin, end):
-        return max((s[2] for s in self.seen if begin <= s[0] <= end + 0.25), default=self.seen[-1][2])
+        """Of what was over between two looks, the most that was seen."""
+        return max((s[2] for s in self.seen if begin <= s[0] <= end + 0.25), default=0) or max(s[2] for s in self.seen)
 
 
 def memory_of(pid):
