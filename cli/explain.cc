@@ -134,7 +134,7 @@ int explain_levels(const ExplainArguments& a, const ModelFile& model) {
     CommonOptions common = a.common;
     common.device = name;
     auto device = describe_device(common);
-    if (!device.ok()) return fail(device.error());
+    if (!device.ok()) return fail(device.error(), common);
     auto plan = plan_of(a, model.compiled.get(), model.graph, *device, common);
     if (!plan.ok()) return fail(plan.error(), a.common);
     const std::string called = names_description(name) ? std::filesystem::path(name).stem().string() : name;
@@ -159,7 +159,7 @@ int explain_command(const ExplainArguments& a) {
   if (!a.levels && a.common.device.find(',') != std::string::npos && !names_description(a.common.device))
     return fail({Reason::bad_usage, "'" + a.common.device + "' names several devices, which is for --levels alone."});
   auto device = a.levels ? Result<Device>(Device{}) : describe_device(a.common);
-  if (!device.ok()) return fail(device.error());
+  if (!device.ok()) return fail(device.error(), a.common);
   auto model = model_of(a);
   if (!model.ok()) return fail(model.error());
   if (a.levels) return explain_levels(a, *model);

@@ -145,7 +145,7 @@ Status check_arguments(const TuneArguments& a) {
 int tune_command(const TuneArguments& a) {
   if (auto fits = check_arguments(a); !fits.ok()) return fail(fits.error());
   auto device = open_device(a.common, Roofs::measured);
-  if (!device.ok()) return fail(device.error());
+  if (!device.ok()) return fail(device.error(), a.common);
   Backend& backend = *device->backend;
   CommonOptions common = a.common;
   common.tuning.clear();  // what is tuned is the planner's own ranking

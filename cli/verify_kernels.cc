@@ -114,7 +114,7 @@ bool is_named(const std::string& variant, const std::vector<std::string>& names)
 
 int verify_kernels(const CommonOptions& common, const std::vector<std::string>& names) {
   auto open = open_device(common);
-  if (!open.ok()) return fail(open.error());
+  if (!open.ok()) return fail(open.error(), common);
   // What the denylist has is tried again.
   Device device = open->backend->device();
   device.denylist.clear();

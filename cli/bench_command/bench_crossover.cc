@@ -76,7 +76,7 @@ int64_t wins_from(const std::vector<Point>& points, double (Point::*seconds)[2])
 
 int bench_crossover(const CommonOptions& common, const std::vector<NamedProblem>& problems, LayerBenchOptions options) {
   auto device = open_device(common, Roofs::measured);
-  if (!device.ok()) return fail(device.error());
+  if (!device.ok()) return fail(device.error(), common);
   auto session = session_options(common, device->backend->device());
   if (!session.ok()) return fail(session.error());
   options.plan = session->plan();

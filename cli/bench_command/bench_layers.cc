@@ -65,7 +65,7 @@ void show(const CommonOptions& common, const std::string& text) {
 
 int bench_alone(const CommonOptions& common, LayerBench bench, const std::vector<NamedProblem>& problems) {
   auto device = open_device(common, Roofs::measured);
-  if (!device.ok()) return fail(device.error());
+  if (!device.ok()) return fail(device.error(), common);
   auto session = session_options(common, device->backend->device());
   if (!session.ok()) return fail(session.error());
   bench.options.plan = session->plan();
@@ -114,7 +114,7 @@ int bench_against(CommonOptions common, LayerBench bench, const std::vector<Name
   auto peers = open_peers(bench.against, common.threads);
   if (!peers.ok()) return fail(peers.error());
   auto device = open_device(common, Roofs::measured);
-  if (!device.ok()) return fail(device.error());
+  if (!device.ok()) return fail(device.error(), common);
   auto session = session_options(common, device->backend->device());
   if (!session.ok()) return fail(session.error());
   bench.options.plan = session->plan();
@@ -216,7 +216,7 @@ int bench_steps(const CommonOptions& common, const LayerBench& bench, const std:
 
 int bench_ablate(const CommonOptions& common, const LayerBench& bench, const std::vector<NamedProblem>& problems) {
   auto open = open_device(common, Roofs::measured);
-  if (!open.ok()) return fail(open.error());
+  if (!open.ok()) return fail(open.error(), common);
   const Device& device = open->backend->device();
   auto session = session_options(common, device);
   if (!session.ok()) return fail(session.error());

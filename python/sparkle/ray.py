@@ -156,7 +156,7 @@ class Predictor:
             return
         way += " check_rows=False where the rows of a batch are meant to belong together."
         try:
-            output = mixed_output(arrays, results, lambda one: [r[:1] for r in alone(one)])
+            output = mixed_output(arrays, results, lambda one: [r[:1] if np.ndim(r) else r for r in alone(one)])
         except BadInput as e:
             raise BadInput("bad_input", f"A row of a batch of {rows} does not run alone: {e} {way}") from e
         if output is not None:

@@ -70,7 +70,7 @@ TEST_F(CommandDisk, AnswersOfManyItems) {
   save(*zoo_network("tiny_chain", {}), "net.onnx");
   write_pictures(6, 3);
   for (const std::string name : {"a.jsonl", "a.csv"}) {
-    const std::string command = "run net.onnx in --preset unit --top 2 --output " + name;
+    const std::string command = "run net.onnx in --device cpu --preset unit --top 2 --output " + name;
     ASSERT_EQ(sparkle(command).status, 0);
     const std::string whole = text_of(name);
     std::set<size_t> rooms{0, 1};
@@ -95,7 +95,7 @@ TEST_F(CommandDisk, AnswersOfManyItems) {
 // The same of a picture of an answer: its item has no line, and is answered by who goes on.
 TEST_F(CommandDisk, PicturesOfManyAnswers) {
   write_pictures(4, 1);
-  const std::string command = "run " + model_ + " in --preset unit --task depth --output out";
+  const std::string command = "run " + model_ + " in --device cpu --preset unit --task depth --output out";
   const Said undisturbed = sparkle(command);
   ASSERT_EQ(undisturbed.status, 0) << undisturbed.err;
   std::string lines;

@@ -143,7 +143,9 @@ class Stream {
   }
   // What --require says, held against the plans of the first item of each shape.
   Status meets_requirements(const std::vector<HostTensor>& inputs) {
-    if (common_.require.empty() || !required_.insert(inputs[0].shape.to_string()).second) return ok();
+    const std::string shape = inputs[0].shape.to_string();
+    if (common_.require.empty() || required_.contains(shape)) return ok();
+    bool all = true;
     for (size_t i = 0; i < devices_.sessions.size(); ++i) {
       if (devices_.sessions[i]->in_parts())
         return Error{Reason::bad_usage,
@@ -151,8 +153,10 @@ class Stream {
       CommonOptions one = common_;
       one.device = devices_.names[i];
       auto plan = devices_.sessions[i]->prepare(inputs);
+      all = all && plan.ok();
       if (plan.ok()) SPARKLE_CHECK(check_fallback(**plan, one));  // what is wrong with an item is the item's
     }
+    if (all) required_.insert(shape);
     return ok();
   }
   static bool ends_all(Reason reason) {

@@ -23,6 +23,7 @@ Result<std::unique_ptr<AppendedFile>> AppendedFile::open(const std::string& path
     std::ifstream there(path, std::ios::binary);
     if (!there) return Error{Reason::file_unreadable, name + " cannot be read: " + std::strerror(errno) + "."};
     for (std::string text; std::getline(there, text) && !there.eof(); whole += text.size() + 1) SPARKLE_CHECK(line(text));
+    if (there.bad()) return Error{Reason::file_unreadable, name + " cannot be read to its end: " + std::strerror(errno) + "."};
     there.close();
     std::filesystem::resize_file(path, whole, error);
     if (error) return Error{Reason::file_unwritable, name + " cannot be gone on with: " + error.message() + "."};

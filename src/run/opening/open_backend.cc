@@ -4,6 +4,7 @@
 
 #include "backends/reference/reference_backend.h"
 #include "run/opening/open_cuda.h"
+#include "run/opening/openers.h"
 
 namespace sparkle {
 
@@ -58,6 +59,8 @@ Result<OpenBackend> open_backend(const BackendOptions& o) {
     if (wanted != row.name && !(row.numbered && wanted.starts_with(std::string(row.name) + ':'))) continue;
     if (!o.unit.empty() && row.name != "cpu")
       return Error{Reason::bad_usage, "--unit picks among the vector units of a CPU; '" + o.name + "' has none."};
+    // Whatever this build has: a name that is none is an error everywhere.
+    if (auto number = number_in(wanted); !number.ok()) return number.take_error();
     return row.open(o);
   }
   return Error{Reason::bad_usage,

@@ -15,6 +15,11 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
+bool same_shapes(const std::vector<HostTensor>& a, const std::vector<HostTensor>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const HostTensor& x, const HostTensor& y) { return x.dtype == y.dtype && x.shape == y.shape; });
+}
+
 Error closed_error() { return {Reason::bad_usage, "The pipeline is closed and takes no more items."}; }
 
 }  // namespace
@@ -46,7 +51,7 @@ void Pipeline::close() {
 
 bool Pipeline::put(std::vector<HostTensor>& inputs, Done& done, int64_t number, std::unique_lock<std::mutex>& lock) {
   if (waiting_.size() >= most_waiting_) return false;
-  waiting_.push_back({std::move(inputs), std::move(done), number < 0 ? counted_++ : number, nullptr, {}, nullptr, ok()});
+  waiting_.push_back({std::move(inputs), std::move(done), number < 0 ? counted_++ : number, nullptr, {}, {}, nullptr, ok()});
   lock.unlock();
   to_feed_.notify_one();
   return true;
@@ -87,12 +92,13 @@ void Pipeline::feed() {
   std::optional<Item> ahead;  // its download is handed over behind the next one's upload
   for (std::unique_lock lock(mutex_);;) {
     const auto has_set = [&] { return !free_.empty() || made_ < std::max(1, options_.depth); };
-    // Unless there is a next one, or will be as soon as an item before gives its set back.
-    if (ahead && (waiting_.empty() || (!has_set() && under_way_.empty() && !finishing_))) {
+    // Unless there is a next one, or will be as soon as an item before gives its set back. What has other shapes may have to
+    // be planned first.
+    if (ahead && (waiting_.empty() || !same_shapes(waiting_.front().inputs, ahead->inputs) ||
+                  (!has_set() && under_way_.empty() && !finishing_))) {
       lock.unlock();
-      fetch(*ahead);
+      let_go(ahead);
       lock.lock();
-      set_under_way(*std::exchange(ahead, std::nullopt));
     }
     to_feed_.wait(lock, [&] { return waiting_.empty() ? closed_ : has_set(); });
     if (waiting_.empty()) {
@@ -114,7 +120,7 @@ void Pipeline::feed() {
     if (room) room_.notify_all();
     const auto begin_time = Clock::now();
     const double traced = watch_ ? watch_->now() : 0;
-    item.begun = begin(item, ahead ? &*ahead : nullptr);
+    item.begun = begin(item, ahead);
     // Where nothing is to be waited for the download is in nobody's way.
     const bool complete = item.set->backend() && item.set->backend()->done(item.token);
     if (complete || !item.begun.ok() || !item.set->has_download()) fetch(item);
@@ -122,7 +128,6 @@ void Pipeline::feed() {
     if (watch_) watch_->host(PipelineLane::hand_over, item.number, traced);
     lock.lock();
     times_.handing += taken;
-    if (ahead) set_under_way(*std::exchange(ahead, std::nullopt));
     // What is complete already, as on CPUs, needs no other thread.
     if (under_way_.empty() && !finishing_ && complete && item.set->backend()->done(item.token)) hand_back(item, lock);
     else if (item.fetched) set_under_way(std::move(item));
@@ -135,6 +140,14 @@ void Pipeline::feed() {
 void Pipeline::set_under_way(Item item) {
   under_way_.push_back(std::move(item));
   to_finish_.notify_one();
+}
+
+// Its download is handed over, and from there on the other thread waits for it. By the thread that feeds, outside of the lock.
+void Pipeline::let_go(std::optional<Item>& ahead) {
+  if (!ahead) return;
+  fetch(*ahead);
+  const std::lock_guard lock(mutex_);
+  set_under_way(*std::exchange(ahead, std::nullopt));
 }
 
 // Hands the download over, where all before it was. By the thread that feeds.
@@ -170,8 +183,8 @@ void Pipeline::tell_once(const Plan& plan) {
                              ", and the next item is begun after the last of these.");
 }
 
-// `before`: the item whose download waits for this one's upload; it is handed over in any case.
-Status Pipeline::begin(Item& item, Item* before) {
+// `before`: the item whose download waits for this one's upload; it is let go in any case.
+Status Pipeline::begin(Item& item, std::optional<Item>& before) {
   double traced = 0;
   const auto stage = [&] {
     if (watch_) traced = watch_->now();
@@ -181,7 +194,7 @@ Status Pipeline::begin(Item& item, Item* before) {
     if (watch_ && token.value != 0) watch_->device(lane, item.number, traced, item.set->backend(), token);
   };
   const auto once = [&]() -> Status {
-    item.token = {};
+    item.token = item.computed = {};
     item.device = session_->backend();
     SPARKLE_TRY(plan, session_->prepare(item.inputs));
     tell_once(*plan);
@@ -189,16 +202,16 @@ Status Pipeline::begin(Item& item, Item* before) {
       if (!item.inputs[i].bytes && item.inputs[i].elements() > 0)
         return Error{Reason::bad_input, "Input '" + session_->inputs()[i].name + "' has a shape, but no values."};
     SPARKLE_CHECK(item.set->fit(session_->backend(), plan, item.inputs));
-    if (before && before->set->backend()->done(before->token)) fetch(*before);
+    if (before && before->set->backend()->done(before->token)) let_go(before);
     stage();
     SPARKLE_TRY(there, item.set->upload(item.inputs));
     item.token = there;
     staged(PipelineLane::upload, there);
-    if (before) fetch(*before);
+    let_go(before);
     stage();
     SPARKLE_TRY(computed,
                 session_->submit(item.inputs, item.set->inputs(), item.set->outputs(), item.set->backend().get(), there));
-    item.token = computed;
+    item.token = item.computed = computed;
     if (watch_) watch_->device(PipelineLane::compute, item.number, traced, item.set->backend(), computed);
     return ok();
   };
@@ -212,7 +225,7 @@ Status Pipeline::begin(Item& item, Item* before) {
     }
     return begun;
   });
-  if (before) fetch(*before);
+  let_go(before);
   return all;
 }
 
@@ -234,6 +247,8 @@ Pipeline::Outputs Pipeline::end(Item& item) {
   if (const auto& backend = item.set->backend()) {
     // Where handing over failed half-way, what was handed over still uses the set.
     Status over = backend->wait(item.token);
+    // What the work itself has to say - an index that is none - is told to who waits for it, not for the copy behind it.
+    if (over.ok() && item.computed.value != 0 && item.computed.value != item.token.value) over = backend->wait(item.computed);
     if (status.ok()) status = std::move(over);
   }
   const double waited = seconds_since(begin_time);

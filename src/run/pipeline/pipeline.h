@@ -12,6 +12,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "run/pipeline/pipeline_trace.h"
@@ -74,7 +75,7 @@ class Pipeline {
     Done done;
     int64_t number = 0;
     std::unique_ptr<TransferSet> set;  // once it is under way
-    Token token;                       // of the set's backend
+    Token token, computed;             // of the set's backend: the last that was handed over, the computing
     std::shared_ptr<Backend> device;   // that the session had when the item was begun
     Status begun = ok();
     bool fetched = false;  // its download was handed over, or there is nothing to bring
@@ -82,7 +83,8 @@ class Pipeline {
   void tell_once(const Plan& plan);
   void feed();
   void finish();
-  Status begin(Item& item, Item* before);
+  Status begin(Item& item, std::optional<Item>& before);
+  void let_go(std::optional<Item>& ahead);
   void fetch(Item& item);
   void set_under_way(Item item);
   Outputs end(Item& item);

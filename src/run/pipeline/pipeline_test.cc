@@ -153,6 +153,26 @@ TEST(Pipeline, FaultsLoseNothingAndChangeNothing) {
   }
 }
 
+// What a step has to say of its data is told to who waits for it: not to who waits for the copy behind it.
+TEST(Pipeline, AnIndexThatIsNoneIsItsItemsError) {
+  const Work work = work_for(*open(cpu()), 6);
+  const auto backend = std::make_shared<SlowBackend>();
+  const auto session = open(backend);
+  ASSERT_TRUE(session->prepare(work.items[0]).ok());
+  backend->find_bad_index_at(2);
+  Pipeline pipeline(session, {});
+  const Results results = run_all(pipeline, work);
+  results.expect_in_order(work.items.size());
+  for (size_t i = 0; i < work.items.size(); ++i) {
+    EXPECT_EQ(results.of[i].ok(), i != 2) << i;
+    if (results.of[i].ok()) {
+      EXPECT_TRUE(testing::nearly_same(*results.of[i], work.wanted[i])) << i;
+    } else {
+      EXPECT_EQ(results.of[i].error().message, "Index 9 is none.");
+    }
+  }
+}
+
 // The driver is another one than the device was opened with: from some call on it refuses everything. The calls are all of
 // them, from the first kernel that is compiled to the last item that comes back.
 TEST(Pipeline, AWrongDriverAtAnyCallLosesNothing) {

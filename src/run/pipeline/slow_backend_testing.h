@@ -68,6 +68,11 @@ class SlowBackend final : public Backend {
   void dawdle(int most, unsigned seed) { most_delay_ = most, random_.seed(seed); }
   // Called once, at the next copy, when that has been handed over.
   void at_copy(std::function<void()> call) { at_copy_ = std::move(call); }
+  // Who waits for the program of this number from here on, and nobody else, is told that it met an index that is none.
+  void find_bad_index_at(int program) {
+    const std::lock_guard lock(mutex_);
+    until_bad_index_ = program;
+  }
   // Whether a copy ran over memory that had been freed meanwhile.
   bool touched_freed() const { return touched_freed_; }
   // Programs that were submitted and are not complete.
@@ -105,6 +110,8 @@ class SlowBackend final : public Backend {
       return status;
     });
     if (options.timestamps) timed_[handed.value] = timed;
+    const std::lock_guard lock(mutex_);
+    if (until_bad_index_-- == 0) bad_index_ = handed;
     return handed;
   }
   Result<Token> copy(std::span<const CopyRegion> regions, Token) override {
@@ -132,6 +139,7 @@ class SlowBackend final : public Backend {
   Status wait(Token token, std::chrono::nanoseconds) override {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return complete_ >= token.value; });
+    if (bad_index_.value != 0 && token.value == bad_index_.value) return Error{Reason::bad_input, "Index 9 is none."};
     lock.unlock();
     return fault();
   }
@@ -234,6 +242,8 @@ class SlowBackend final : public Backend {
   bool held_ = false, ended_ = false;
   std::shared_ptr<Live> live_ = std::make_shared<Live>();
   std::function<void()> at_copy_;
+  int until_bad_index_ = -1;
+  Token bad_index_;
   std::atomic<bool> lost_{false}, failed_{false}, touched_freed_{false};
   std::atomic<int> under_way_{0}, completed_{0};
   int permits_ = 0, most_delay_ = 0;

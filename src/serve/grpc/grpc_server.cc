@@ -7,6 +7,8 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <utility>
+
 #include "serve/grpc/call.h"
 #include "serve/grpc/hang_up.h"
 
@@ -56,7 +58,7 @@ class Running final : public GrpcServer {
   int port() const override { return port_; }
   // Each wait of a call has its end, so this one has too.
   void stop() override {
-    if (!server_) return;
+    if (!server_ || std::exchange(stopped_, true)) return;
     calls_.refuse_new_and_wait();
     hang_up(port_, std::chrono::milliseconds(2000));
     server_->Shutdown();
@@ -66,6 +68,7 @@ class Running final : public GrpcServer {
   const GrpcOptions options_;
   GrpcCalls calls_;
   int port_ = 0;
+  bool stopped_ = false;
   std::unique_ptr<grpc::Server> server_;  // gone before the calls
 };
 

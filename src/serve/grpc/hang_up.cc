@@ -1,6 +1,7 @@
 #include "serve/grpc/hang_up.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
@@ -46,15 +47,22 @@ std::vector<int> open_files() {
   return found;
 }
 
-// Whether all connections of the port are closed for writing by now.
+bool is_stream(int socket) {
+  int type = 0;
+  socklen_t size = sizeof type;
+  return ::getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
+// Whether nothing listens on the port and all its connections are closed for writing by now.
 bool hung_up(int port) {
   bool all = true;
   for (const int file : open_files()) {
-    const int own = ::dup(file);  // whoever has the file may close it, and its number be another's
+    const int own = ::fcntl(file, F_DUPFD_CLOEXEC, 0);  // whoever has the file may close it, and its number be another's
     if (own < 0) continue;
     int unread = 0;  // by the peer's system
-    if (local_port(own) == port) {
-      if (listens(own)) ::shutdown(own, SHUT_RDWR);
+    if (local_port(own) == port && is_stream(own)) {
+      // What was accepted meanwhile is found by the next look.
+      if (listens(own)) all = ::shutdown(own, SHUT_RDWR) != 0 && all;
       else if (can_be_written(own)) {
         if (::ioctl(own, SIOCOUTQ, &unread) == 0 && unread == 0) ::shutdown(own, SHUT_WR);
         else all = false;
