@@ -34,8 +34,8 @@ class Predictor:
     ``inputs``: which column is which input, {"image": "pixels"}; by default the column of the input's name, or the only column
     of a model with one input. ``outputs``: how the columns of outputs are called, by default as the outputs. ``keep``: which
     columns stay, by default all that are no inputs. ``preprocess``: called with each batch first. ``check_rows``: each worker
-    runs the first row and the last of its first batch alone too and compares, since a model may mix the rows of a batch; False
-    leaves that out. Other options are those of a Session.
+    runs the first row and the last of its first batch alone too and compares the floats, since a model may mix the rows of a
+    batch; False leaves that out. Other options are those of a Session.
 
     Floating-point columns are rounded to the input's type, integers must fit in. A model that leaves its first axis open runs
     each batch at once; one that fixes it is given as many rows as it takes, several such runs under way at a time, the last
@@ -156,7 +156,8 @@ class Predictor:
             return
         way += " check_rows=False where the rows of a batch are meant to belong together."
         try:
-            output = mixed_output(arrays, results, lambda one: [r[:1] if np.ndim(r) else r for r in alone(one)])
+            output = mixed_output(arrays, results, lambda one: [r[:1] if np.ndim(r) else r for r in alone(one)],
+                                  floats_only=True)
         except BadInput as e:
             raise BadInput("bad_input", f"A row of a batch of {rows} does not run alone: {e} {way}") from e
         if output is not None:
