@@ -60,7 +60,11 @@ void add_machine(CLI::App& command, CommonOptions& o, Machines machines) {
 }
 
 std::string stored_type(CommonOptions& options) {
-  const std::string type = options.precision == "fp16" ? "f16" : options.precision == "bf16" ? "bf16" : "";
+  const std::string type = options.precision == "fp16"     ? "f16"
+                           : options.precision == "bf16"   ? "bf16"
+                           : options.precision == "fp8"    ? "f8e4m3fn"
+                           : options.precision == "fp8-e5" ? "f8e5m2"
+                                                           : "";
   if (!type.empty()) options.precision = "fp32";
   return type;
 }
@@ -69,7 +73,8 @@ void add_common(CLI::App& command, CommonOptions& o, Machines machines) {
   add_machine(command, o, machines);
   command.add_option("--precision", o.precision,
                      "fp32; run: also fp16, bf16 and int8, as 'sparkle fix' makes them; bench of layers on a GPU: also fp16 "
-                     "and, by CUDA, bf16, their tensors stored in it");
+                     "and, by CUDA, bf16, their tensors stored in it, and on Hopper fp8 (e4m3) and fp8-e5 (e5m2), "
+                     "their factors stored in it and results in fp16");
   command.add_option("--algorithm", o.plan.algorithm,
                      "force one where it can serve: gemm, gemm_f16, gemm_bf16, depthwise, direct, grouped, winograd2, "
                      "winograd4, winograd6, fft, matrix_f16, matrix_bf16, matrix_tf32, sums_f16");

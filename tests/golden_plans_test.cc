@@ -48,7 +48,7 @@ constexpr const char* kCuda[] = {"h200", "a100", "rtx-3090"};
 constexpr const char* kCudaNetworks[] = {
     "resnet50",       "mobilenetv2_halves",    "resnet50_halves",       "resnet50_n32_halves",     "unet",
     "tiny_attention", "qlinearconv_depthwise", "qlinearconv_pointwise", "quantizelinear_channels", "bytes",
-    "bfloats",        "bfloats_n32",           "long_attention"};
+    "bfloats",        "bfloats_n32",           "long_attention",        "network_float8"};
 
 // What tile registers of CPUs are for, on a machine that has them and on one without.
 constexpr const char* kTileNetworks[] = {"bytes", "bfloats"};
@@ -245,7 +245,8 @@ Result<Graph> network(const std::string& name) {
   if (name == "resnext") return testing::ready(resnext());
   if (name == "ssd_extras") return testing::ready(ssd_extras());
   if (name == "srresnet") return testing::ready(srresnet());
-  const bool single = std::find(std::begin(kOperators), std::end(kOperators), name) != std::end(kOperators);
+  const bool single = name.starts_with("network_") ||  // of tests/vectors too
+                      std::find(std::begin(kOperators), std::end(kOperators), name) != std::end(kOperators);
   const std::string cast = name.ends_with("_f16")      ? "_f16"
                            : name.ends_with("_bf16")   ? "_bf16"
                            : name.ends_with("_halves") ? "_halves"

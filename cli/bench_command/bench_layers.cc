@@ -70,9 +70,10 @@ int bench_alone(const CommonOptions& common, LayerBench bench, const std::vector
   if (!session.ok()) return fail(session.error());
   bench.options.plan = session->plan();
   show(common, device->note +
-                   (bench.stored.empty()    ? "; fp32"
-                    : bench.stored == "f16" ? "; fp16"
-                                            : "; bf16") +
+                   (bench.stored.empty()     ? "; fp32"
+                    : bench.stored == "f16"  ? "; fp16"
+                    : bench.stored == "bf16" ? "; bf16"
+                                             : "; " + bench.stored + ", results in fp16") +
                    (bench.options.planes ? ", NCHW" : ", NHWC") +
                    (bench.batch.empty() ? ", weights packed before, bias and ReLU fused\n"
                                         : ", weights packed before, types, bias and ReLU as the file says\n") +
@@ -173,6 +174,7 @@ std::string title_of(const Problem& problem, const OpenDevice& open) {
   return short_name(problem) +
          (problem.dtype == "f16"    ? " in fp16, "
           : problem.dtype == "bf16" ? " in bf16, "
+          : problem.dtype != "f32"  ? " in " + problem.dtype + ", "
                                     : ", ") +
          device.name +
          (open.backend->keeps_time() ? ", by the device's clock" : ", by the host's clock: the device keeps none") +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "families/gemm/gemm.h"
 #include "families/gemm/stored_weights.h"
 
 namespace sparkle {
@@ -21,6 +22,8 @@ double depth_of(const Problem& p) {
 double bound_on_whole_numbers(const Choice& choice) { return rounds_weights(choice) ? 0 : choice.error; }
 
 double bound_on_random(const Choice& choice, const Problem& problem) {
+  const Stage* const stage = choice.plan.stages.empty() ? nullptr : &choice.plan.stages[0].stage;
+  if (stage && stage->family() == Family::gemm && multiplies_float8(*stage)) return choice.error + kFloat8SumsError;
   return rounds_weights(choice) ? choice.error * std::clamp(std::sqrt(depth_of(problem)), 1.0, 4.0) : choice.error;
 }
 

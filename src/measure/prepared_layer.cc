@@ -56,6 +56,13 @@ DType stored_type(const Problem& problem, const Device& device) {
   return DType::f32;
 }
 
+// The type of 8-bit floats that the layer's factors are stored in on this device; f32: none.
+DType float8_type(const Problem& problem, const Device& device) {
+  for (const auto& [type, unit] : {std::pair(DType::f8e4m3fn, "wgmma-e4m3"), std::pair(DType::f8e5m2, "wgmma-e5m2")})
+    if (problem.dtype == name_of(type) && device.unit(unit)) return type;
+  return DType::f32;
+}
+
 // Of a buffer that holds what the layout reaches.
 int64_t bytes_of(const TensorDesc& desc) { return extent(desc.shape, desc.layout) * size_of(desc.dtype); }
 
@@ -95,6 +102,14 @@ AnchorCall call_of(const Problem& problem, const Device& device, bool planes) {
     for (TensorDesc& operand : call.inputs) operand.layout = row_major(operand.shape);
     call.output.layout = row_major(call.output.shape);
   }
+  if (const DType type = float8_type(problem, device); type != DType::f32) {
+    // Factors in 8 bits, what is added per channel in f32, what has the result's shape in f16.
+    const size_t channels = 2 + static_cast<size_t>(problem.epilogue.scale) + static_cast<size_t>(problem.epilogue.bias);
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      call.inputs[i].dtype = i < 2 ? type : i < channels ? DType::f32 : DType::f16;
+    call.output.dtype = DType::f16;
+    return call;
+  }
   const DType type = stored_type(problem, device);
   for (TensorDesc& operand : call.inputs) operand.dtype = type;
   call.output.dtype = type;
@@ -102,7 +117,9 @@ AnchorCall call_of(const Problem& problem, const Device& device, bool planes) {
 }
 
 Status check_type(const Problem& problem, const Device& device) {
-  if (problem.dtype == name_of(DType::f32) || stored_type(problem, device) != DType::f32) return ok();
+  if (problem.dtype == name_of(DType::f32) || stored_type(problem, device) != DType::f32 ||
+      float8_type(problem, device) != DType::f32)
+    return ok();
   return Error{Reason::type_not_served,
                "Layers of " + problem.dtype + " are not measured on " + device.name + ", which computes them in f32; use f32."};
 }

@@ -10,6 +10,8 @@
 #include "base/half_floats.h"
 #include "cuda_model/model.h"
 #include "families/values/activation.h"
+#include "families/values/element.h"
+#include "families/values/narrow.h"
 
 namespace sparkle::cuda {
 namespace {
@@ -26,6 +28,7 @@ Element element_of(Operand operand, bool is_unsigned) {
     default: return Element::f32;
   }
 }
+DType float8_of(Operand operand) { return operand == Operand::e4m3 ? DType::f8e4m3fn : DType::f8e5m2; }
 double read(Element type, const std::vector<unsigned char>& from, size_t at) {
   const unsigned char* p = from.data() + at * static_cast<size_t>(bytes_of(type));
   uint16_t half = 0;
@@ -119,12 +122,20 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
   const bool engine = variant.loader == GemmLoader::tma || variant.loader == GemmLoader::halo;
   const Element x_type = element_of(variant.operand, v.x_unsigned), w_type = element_of(variant.operand, false);
   const int element = operand_bytes(variant.operand), chunk = 16 / element;
+  const bool float8 = is_float8(variant.operand);
+  const auto read_factor = [&](Element type, const std::vector<unsigned char>& from, size_t at) {
+    return float8 ? narrow::decode(float8_of(variant.operand), from[at]) : read(type, from, at);
+  };
+  const auto write_factor = [&](Element type, std::vector<unsigned char>& to, size_t at, double value) {
+    if (float8) store_element(float8_of(variant.operand), value, reinterpret_cast<std::byte*>(to.data() + at));
+    else write(type, to, at, value);
+  };
   std::mt19937 random(seed);
   std::normal_distribution<double> normal;
   const auto draw = [&](Element type) {
     if (type == Element::i8) return static_cast<double>(static_cast<int>(random() % 256) - 128);
     if (type == Element::u8) return static_cast<double>(random() % 256);
-    return normal(random);
+    return v.positive ? std::abs(normal(random)) : normal(random);
   };
 
   // Operands.
@@ -143,7 +154,7 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
   };
   for (int image = 0; image < v.n; ++image) {
     for (int pixel = 0; pixel < pixels_in; ++pixel) {
-      for (int c = 0; c < all_c; ++c) write(x_type, x, x_at(image, pixel, c), draw(x_type));
+      for (int c = 0; c < all_c; ++c) write_factor(x_type, x, x_at(image, pixel, c), draw(x_type));
     }
   }
   const int c_padded = elements ? v.c : multiple(v.c, chunk), k_length = taps * c_padded, w_stride = multiple(k_length, chunk);
@@ -155,8 +166,8 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
         const double value = draw(w_type);
         w_sums[static_cast<size_t>(k)] += static_cast<int32_t>(value);
         tap_sums[static_cast<size_t>(tap * all_k + k)] += static_cast<int32_t>(value);
-        write(w_type, w, static_cast<size_t>(k * w_stride + tap * c_padded + c),
-              variant.operand == Operand::tf32 ? as_tf32(value) : value);
+        write_factor(w_type, w, static_cast<size_t>(k * w_stride + tap * c_padded + c),
+                     variant.operand == Operand::tf32 ? as_tf32(value) : value);
       }
     }
   }
@@ -355,9 +366,9 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
             pixel_in = pixel_in * v.size[axis] + place;
           }
           for (int c = 0; c < v.c && is_inside; ++c) {
-            double a = read(x_type, x, x_at(image, pixel_in, k / v.k * v.c + c)) - v.x_zero;
+            double a = read_factor(x_type, x, x_at(image, pixel_in, k / v.k * v.c + c)) - v.x_zero;
             if (variant.operand == Operand::tf32) a = as_tf32(a);
-            const double b = read(w_type, w, static_cast<size_t>(k * w_stride + tap * c_padded + c));
+            const double b = read_factor(w_type, w, static_cast<size_t>(k * w_stride + tap * c_padded + c));
             const double product = a * (integers ? b - w_zero(v, k) : b);
             sum += product, size += std::abs(product);
           }
@@ -382,6 +393,7 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
             sum += r, size += std::abs(r);
           }
           bound = size * 0x1p-24 * (taps * v.c + 8);
+          if (float8) bound += size * 0x1p-11;  // four instructions of a step keep 13 bits each
           const auto kind = static_cast<Activation>(v.activation);
           const double a = static_cast<double>(v.a), b = static_cast<double>(v.b), y0 = activate(kind, a, b, sum);
           bound = std::max(std::abs(activate(kind, a, b, sum + bound) - y0), std::abs(activate(kind, a, b, sum - bound) - y0)) +

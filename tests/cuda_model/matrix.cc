@@ -7,6 +7,7 @@
 #include "base/half_floats.h"
 #include "cuda_model/machine.h"
 #include "cuda_model/products.h"
+#include "families/values/narrow.h"
 
 namespace cuda_model {
 
@@ -18,6 +19,8 @@ double element_of(Product type, const unsigned char* bytes) {
     case Product::bf16: std::memcpy(&half, bytes, 2); return static_cast<double>(sparkle::bfloat16_to_float(half));
     case Product::s8: return static_cast<double>(static_cast<int8_t>(*bytes));
     case Product::u8: return static_cast<double>(*bytes);
+    case Product::e4m3: return sparkle::narrow::decode(sparkle::DType::f8e4m3fn, *bytes);
+    case Product::e5m2: return sparkle::narrow::decode(sparkle::DType::f8e5m2, *bytes);
     case Product::tf32: break;
   }
   std::memcpy(&word, bytes, 4);

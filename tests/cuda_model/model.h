@@ -93,7 +93,7 @@ void store_global(void* to, const void* from, uint32_t bytes);
 // Matrices: registers as PTX numbers them.
 void load_matrix(uint32_t* registers, int count, SharedAddress row, bool transposed);
 void store_matrix(SharedAddress row, const uint32_t* registers, int count, bool transposed);
-enum class Product : uint32_t { f16, bf16, tf32, s8, u8 };
+enum class Product : uint32_t { f16, bf16, tf32, s8, u8, e4m3, e5m2 };
 void mma(Product type, void* sums, const uint32_t* a, const uint32_t* b);  // m16n8 by 32 bytes of k; 4 sums a lane
 // wmma m16n16k16 of f16 with sums in f32: eight registers a lane each, rows of A and columns of B `stride` elements apart.
 // Where elements lie in registers is not said by PTX, and the model has a way of its own.

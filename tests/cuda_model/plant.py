@@ -9,6 +9,7 @@ import re
 import sys
 
 MMA, WGMMA, CLUSTER, TF32, ELEMENTS, HALO, BYTES = "mma", "wgmma", "cluster", "tf32", "elements", "halo", "bytes"
+FLOAT8 = "float8"
 FLASH, FLASH_FMA = "flash", "flash_fma"
 FEW, FEW_ROWS, WMMA = "few", "few_rows", "wmma"
 BODY = {
@@ -18,6 +19,7 @@ BODY = {
     WGMMA: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 1>"),
     CLUSTER: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 2>"),
     BYTES: ("GemmTmaRecord", 384, "GemmWgmma<Operand::u8, 128, 64, 3, 1>"),
+    FLOAT8: ("GemmTmaRecord", 384, "GemmWgmma<Operand::e4m3, 128, 64, 3, 1>"),
     HALO: ("GemmHaloRecord", 384, "GemmHalo<Operand::f16>"),
     FLASH: ("AttentionRecord", 128, "Flash<Operand::f16, 64, true>"),
     FLASH_FMA: ("AttentionRecord", 256, "FlashFma<64>"),
@@ -25,8 +27,8 @@ BODY = {
     FEW_ROWS: ("FewRecord", 128, "FewRows<5, 1>"),
     WMMA: ("GemmRecord", 128, "GemmWmma<true>"),
 }
-HEADERS = {HALO: "gemm_halo.cuh", BYTES: "gemm_wgmma.cuh", WGMMA: "gemm_wgmma.cuh", CLUSTER: "gemm_wgmma.cuh",
-           FLASH: "attention/flash.cuh",
+HEADERS = {HALO: "gemm_halo.cuh", BYTES: "gemm_wgmma.cuh", FLOAT8: "gemm_wgmma.cuh", WGMMA: "gemm_wgmma.cuh",
+           CLUSTER: "gemm_wgmma.cuh", FLASH: "attention/flash.cuh",
            FLASH_FMA: "attention/flash_fma.cuh", FEW: "gemm_few.cuh", FEW_ROWS: "gemm_few.cuh", WMMA: "gemm_wmma.cuh"}
 F_FLASH, F_FMA, F_ROWS = "kernels/attention/flash.cuh", "kernels/attention/flash_fma.cuh", "kernels/attention/flash_rows.cuh"
 F_SCORES, F_INDEX = "kernels/attention/flash_scores.cuh", "kernels/attention/attention_index.cuh"
@@ -45,6 +47,13 @@ MISTAKES = {
     "halo_of_another_tap": (HALO, F_HALO, "tap_r * g.dilation[1] * width", "tap_r * g.dilation[1] * (width - 1)"),
     "nothing_cluster": (CLUSTER, F_WGMMA, "", ""),
     "nothing_bytes": (BYTES, F_WGMMA, "", ""),
+    "nothing_float8": (FLOAT8, F_WGMMA, "", ""),
+    "float8_sums_kept_in_tensor_cores": (FLOAT8, "kernels/products/gemm_float8.cuh",
+        "k > 0);\n    wgmma_commit();\n    wgmma_wait<0>();\n    hold(part);\n"
+        "    Gemm::let_go(shared, turn.stage, lane);\n    SPARKLE_UNROLL\n"
+        "    for (int i = 0; i < Gemm::kColumns / 2; ++i) sums[i] += part[i];",
+        "k > 0 || step > 0);\n    wgmma_commit();\n    wgmma_wait<0>();\n    hold(part);\n"
+        "    Gemm::let_go(shared, turn.stage, lane);\n    for (int i = 0; i < Gemm::kColumns / 2; ++i) sums[i] = part[i];"),
     "bytes_of_pixels_unsynchronised": (BYTES, "kernels/integers/zero_points.cuh",
         "sync_threads(barrier, kThreads);\n    const uint32_t lane",
         "const uint32_t lane"),

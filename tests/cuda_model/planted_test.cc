@@ -21,6 +21,8 @@ constexpr GemmVariant kWgmma{
     "", Operand::f16, GemmLoader::tma, 90, kWgmmaM, 64, 64, 16, 64, 3, 384, 1, 1, gemm_wgmma_shared_bytes(kWgmmaM, 64, 3)};
 constexpr GemmVariant kBytes{
     "", Operand::u8, GemmLoader::tma, 90, kWgmmaM, 64, 128, 16, 64, 3, 384, 1, 1, gemm_wgmma_shared_bytes(kWgmmaM, 64, 3)};
+constexpr GemmVariant kFloat8{
+    "", Operand::e4m3, GemmLoader::tma, 90, kWgmmaM, 64, 128, 16, 64, 3, 384, 1, 1, gemm_wgmma_shared_bytes(kWgmmaM, 64, 3)};
 constexpr GemmVariant kCluster{
     "", Operand::f16, GemmLoader::tma, 90, kWgmmaM, 64, 64, 16, 64, 3, 384, 2, 1, gemm_wgmma_shared_bytes(kWgmmaM, 64, 3)};
 
@@ -69,6 +71,7 @@ std::string run_planted(GemmVariant variant, const std::string& name, uint32_t s
   variant.kernel = kernel.c_str();
   Convolution v = planted_convolution();
   v.splits = name.starts_with("splits") ? 3 : 1;
+  if (is_float8(variant.operand)) v.c = 5120, v.size = v.out = {1, 3, 7}, v.filter = {1, 1, 1}, v.pad = {}, v.positive = true;
   if (is_integer(variant.operand)) {
     v.c = 80, v.activation = 0, v.x_unsigned = true, v.x_zero = 90, v.w_zero = 7, v.y_type = Element::i32;
   }
@@ -80,6 +83,7 @@ GemmVariant variant_of(std::string_view name) {
   if (name.starts_with("wmma") || name == "nothing_wmma") return kWmma;
   if (name.starts_with("halo") || name == "nothing_halo") return kHalo;
   if (name.find("bytes_") == 0 || name == "nothing_bytes") return kBytes;
+  if (name.find("float8") != name.npos) return kFloat8;
   if (name.starts_with("cluster") || name == "nothing_cluster") return kCluster;
   for (const char* wgmma :
        {"wrong_phase", "wrong_phase_of_copies", "copies_without_waiting", "wrong_descriptor", "wrong_stride", "let_go_too_soon",
@@ -126,6 +130,7 @@ constexpr Mistake kMistakes[] = {
     {"cluster_lets_go_of_its_own", ""},
     {"cluster_share_to_itself", ""},
     {"cluster_ends_early", "has ended"},
+    {"float8_sums_kept_in_tensor_cores", "instead of"},
     {"bytes_of_pixels_unsynchronised", "race: "},
     {"bytes_outside_forgotten", "instead of"},
     {"few_unshifted", "instead of"},
@@ -178,9 +183,9 @@ TEST(Planted, EveryMistakeIsLookedFor) {
 }
 
 TEST(Planted, WithoutAMistakeNothingIsCaught) {
-  for (const char* name :
-       {"nothing_mma", "nothing_elements", "nothing_tf32", "nothing_wgmma", "nothing_cluster", "nothing_bytes", "nothing_halo",
-        "nothing_flash", "nothing_flash_fma", "nothing_few", "nothing_few_rows", "nothing_wmma"}) {
+  for (const char* name : {"nothing_mma", "nothing_elements", "nothing_tf32", "nothing_wgmma", "nothing_cluster",
+                           "nothing_bytes", "nothing_float8", "nothing_halo", "nothing_flash", "nothing_flash_fma",
+                           "nothing_few", "nothing_few_rows", "nothing_wmma"}) {
     for (uint32_t seed = 1; seed <= 3; ++seed) EXPECT_EQ(run_planted(variant_of(name), name, seed), "") << name;
   }
 }

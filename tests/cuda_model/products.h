@@ -8,7 +8,8 @@
 namespace cuda_model {
 
 constexpr bool is_integer(Product type) { return type == Product::s8 || type == Product::u8; }
-constexpr int product_bytes(Product type) { return is_integer(type) ? 1 : type == Product::tf32 ? 4 : 2; }
+constexpr bool is_float8(Product type) { return type == Product::e4m3 || type == Product::e5m2; }
+constexpr int product_bytes(Product type) { return is_integer(type) || is_float8(type) ? 1 : type == Product::tf32 ? 4 : 2; }
 double element_of(Product type, const unsigned char* bytes);
 inline void add_to(Product type, void* sums, int place, double sum) {
   if (is_integer(type)) {

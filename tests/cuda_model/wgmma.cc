@@ -1,5 +1,7 @@
 // Products of four warps (PTX ISA, "Asynchronous warpgroup level matrix instructions"): operands by descriptors of shared
 // memory, read when the product is waited for; the sums' registers are poison from its issue until then.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "cuda_model/machine.h"
@@ -53,6 +55,26 @@ void read_by(const Described& matrix, uint32_t first, uint32_t rows, Warp& warp)
   }
 }
 
+// PTX does not say how precisely products of 8-bit floats are added. Measured on Hopper (DeepSeek-V3, technical report, 3.3.2)
+// is that about 14 bits below the largest addend are kept: here each addend loses what lies below, by truncation.
+float sum_of_float8(float before, const double (&products)[32]) {
+  constexpr int kKept = 13;
+  double largest = std::abs(static_cast<double>(before));
+  for (const double p : products)
+    if (!(std::abs(p) <= largest)) largest = std::abs(p);
+  if (!std::isfinite(largest)) {
+    double sum = static_cast<double>(before);
+    for (const double p : products) sum += p;
+    return static_cast<float>(sum);
+  }
+  if (largest == 0) return 0;
+  const double unit = std::ldexp(1.0, std::ilogb(largest) - kKept);
+  const auto kept = [&](double v) { return std::trunc(v / unit) * unit; };
+  double sum = kept(static_cast<double>(before));
+  for (const double p : products) sum += kept(p);
+  return static_cast<float>(sum);
+}
+
 void multiply(const Wgmma& w, Warpgroup& group) {
   const Described a(w.a), b(w.b);
   Block& block = *self().warp->block;
@@ -70,8 +92,15 @@ void multiply(const Wgmma& w, Warpgroup& group) {
     for (int i = 0; i < w.n / 2; ++i) {
       if (!w.keep) sums[static_cast<size_t>(i)] = 0;
       const int row = lane / 32 * 16 + lane % 32 / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+      double products[32];
+      for (int k = 0; k < depth; ++k) products[k] = rows[row][k] * columns[column][k];
+      if (is_float8(w.a_type)) {
+        auto& to = reinterpret_cast<float&>(sums[static_cast<size_t>(i)]);
+        to = sum_of_float8(to, products);
+        continue;
+      }
       double sum = 0;
-      for (int k = 0; k < depth; ++k) sum += rows[row][k] * columns[column][k];
+      for (int k = 0; k < depth; ++k) sum += products[k];
       add_to(w.a_type, sums.data(), i, sum);
     }
   }

@@ -1,5 +1,6 @@
-"""Cases of generate.py: three small networks with seeded weights. Weights are scaled by their fan-in, so that values neither
+"""Cases of generate.py: four small networks with seeded weights. Weights are scaled by their fan-in, so that values neither
 vanish nor explode on the way and an error anywhere shows in the outputs."""
+import ml_dtypes
 import numpy as np
 from generate import Case, Const
 from onnx import helper
@@ -54,6 +55,7 @@ def add(make):
     squeeze(make)
     residual(make)
     mixed(make)
+    float8(make)
 
 
 def squeeze(make):
@@ -123,3 +125,36 @@ def mixed(make):
     x = net.node("Resize", [x, "", scales], 16, mode="linear")
     x = net.same("Relu", net.conv(net.node("Concat", [x, full], 28, axis=1), 16, 3))
     net.finish(net.same("Softmax", net.conv(x, 5, 1), axis=1), deep, opset=14)
+
+
+def float8(make):
+    """Convolutions and a product between floats of 8 bits, as quantisers write them: x in e4m3 with one scale, filters with one
+    each; the last product in e5m2."""
+    net = Network(make, "network_float8", (2, 32, 12, 11))
+
+    def quantized(x, scale, dtype):
+        parts = [net.constant(np.float32(scale)), net.constant(np.zeros((), dtype))]
+        return net.same("DequantizeLinear", net.same("QuantizeLinear", x, *parts), *parts)
+
+    def filters(values, axis, largest, dtype):
+        others = tuple(i for i in range(values.ndim) if i != axis)
+        scales = (np.abs(values).max(others) / largest).astype(np.float32)
+        codes = (values / np.expand_dims(scales, others)).astype(dtype)
+        parts = [net.constant(codes), net.constant(scales), net.constant(np.zeros(scales.shape, dtype))]
+        return net.node("DequantizeLinear", parts, values.shape[axis], axis=axis)
+
+    def conv(x, k, size, stride=1):
+        c = net.channels[x]
+        w = make.normal(k, c, size, size, scale=np.sqrt(2 / (c * size * size)))
+        inputs = [quantized(x, 0.02, ml_dtypes.float8_e4m3fn), filters(w, 0, 448, ml_dtypes.float8_e4m3fn),
+                  net.constant(make.normal(k, scale=0.2))]
+        return net.node("Conv", inputs, k, kernel_shape=[size, size], strides=[stride] * 2, pads=[size // 2] * 4)
+
+    x = net.same("Relu", conv("image", 48, 3))
+    x = net.same("Relu", conv(x, 32, 3, 2))
+    x = net.same("Add", x, conv(x, 32, 1))
+    x = net.same("Flatten", net.same("GlobalAveragePool", x), axis=1)
+    w = filters(make.normal(32, 10, scale=1 / 6), 1, 57344, ml_dtypes.float8_e5m2)
+    x = net.node("MatMul", [quantized(x, 0.002, ml_dtypes.float8_e5m2), w], 10)
+    net.finish(net.node("Add", [x, net.constant(make.normal(10))], 10), opset=21)
+    make.cases[-1].exact, make.cases[-1].ir_version = True, 10

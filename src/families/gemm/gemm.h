@@ -6,6 +6,7 @@
 // by stride 0, transposition is a layout. Channels of an epilogue operand are the n axis.
 #pragma once
 
+#include "families/stage.h"
 #include "families/values/epilogue.h"
 #include "families/windows/window.h"
 
@@ -28,6 +29,13 @@ enum class OperandType : uint8_t { own, f16, bf16, tf32 };
 std::string_view name_of(OperandType type);
 bool parse_name(std::string_view text, OperandType& type);
 double rounded_to(OperandType type, double value);
+
+// Whether a stage's factors are 8-bit floats, both of f8e4m3fn or both of f8e5m2: its other operands and its result are f32, or
+// residuals and result f16 or bf16. `operands` is own.
+bool multiplies_float8(const Stage& stage);
+// What their sums may be off by, as a share of the largest result: Tensor Cores keep some 13 bits of 32 products and what they
+// are added to, four times in a row; results are a few times smaller than the sums of their products' magnitudes.
+inline constexpr double kFloat8SumsError = 0x1p-9;
 
 struct GemmParams {
   Loader loader = Loader::window;

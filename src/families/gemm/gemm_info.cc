@@ -51,6 +51,8 @@ std::vector<SampleForm> sample_forms() {
   list.push_back({beside, {kF, kF}, {kF}});
   beside.operands = OperandType::tf32;
   list.push_back({beside, {kF, kF}, {kF}});
+  p.epilogue.scale = p.epilogue.bias = true;
+  for (const DType type : {DType::f8e4m3fn, DType::f8e5m2}) list.push_back({p, {type, type, kF, kF}, {kF}});
   return list;
 }
 
@@ -74,7 +76,8 @@ std::vector<Stage> few_samples(const SampleRequest& t) {
 // Channels in whole vectors and not.
 std::vector<Stage> samples(const SampleRequest& t) {
   const auto& p = get<GemmParams>(t.params);
-  if (!of_one_real(t) && !sums_bytes(t) && variant_of(t.schedule) != kNativeType) return {};
+  const bool float8 = !t.inputs.empty() && size_of(t.inputs[0]) == 1 && is_narrow_float(t.inputs[0]);
+  if (!of_one_real(t) && !sums_bytes(t) && !float8 && variant_of(t.schedule) != kNativeType) return {};
   // Plain loops read no operands of 16 bits: on CPUs these are f32.
   if (variant_of(t.schedule) == "plain" && !t.outputs.empty() && size_of(t.outputs[0]) == 2) return {};
   if (variant_of(t.schedule) == kRowDots) {
@@ -84,6 +87,7 @@ std::vector<Stage> samples(const SampleRequest& t) {
   if (variant_of(t.schedule) == kCudaFew) return few_samples(t);
   if (p.loader == Loader::dense)
     return {with_types(dense_sample(p, 7, 5, 9, 3), t), with_types(dense_sample(p, 9, 12, 8, 0), t)};
+  if (float8) return {with_types(window_sample(p, p.window, &p.epilogue, p.groups, false, 48, 0), t)};
   return {with_types(window_sample(p, p.window, &p.epilogue, p.groups, false, 3, 1), t),
           with_types(window_sample(p, p.window, &p.epilogue, p.groups, false, 8, 0), t)};
 }

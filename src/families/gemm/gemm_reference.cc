@@ -1,4 +1,5 @@
-// The definition of the gemm family: plain loops, sums in double precision, any layout and stride. Types: f32, f16 and f64;
+// The definition of the gemm family: plain loops, sums in double precision, any layout and stride. Types: f32, f16, f64 and
+// 8-bit floats;
 // whole numbers lie in gemm_integers.cc, 8-bit ones with an epilogue in families/integers/integers.h.
 #include <bit>
 
@@ -29,6 +30,7 @@ double load(const TensorView& t, int64_t at) {
   if (t.desc.dtype == DType::f64) return t.at_origin<double>()[at];
   if (size_of(t.desc.dtype) == 2)
     return load_element(t.desc.dtype, reinterpret_cast<const std::byte*>(t.at_origin<uint16_t>() + at));
+  if (size_of(t.desc.dtype) == 1) return load_element(t.desc.dtype, t.at_origin<std::byte>() + at);  // 8-bit floats
   return static_cast<double>(t.at_origin<float>()[at]);
 }
 // An operand of the products.

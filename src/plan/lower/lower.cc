@@ -157,7 +157,7 @@ void lower_outputs(Lowering& l) {
 
 Result<Draft> lower(const Graph& graph, const std::vector<Group>& groups, const Device& device) {
   const std::vector<int> none(graph.tensors.size(), -1);
-  Lowering l{graph, {}, none, none, device};
+  Lowering l{graph, {}, none, none, device, Float8Products(graph, device)};
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const GraphTensor& t = graph.tensor(graph.inputs[i]);
     const int v = l.draft.make(t.name, t.dtype, t.shape, order_row_major(t.shape.size()));
@@ -167,7 +167,10 @@ Result<Draft> lower(const Graph& graph, const std::vector<Group>& groups, const 
     if (!t.constant) l.set(graph.inputs[i], v);
     l.draft.inputs.push_back(v);
   }
-  for (const Group& group : groups) SPARKLE_CHECK(lower_group(l, group));
+  for (const Group& group : groups) {
+    if (group.anchor < 0 && group.ops.size() == 1 && l.float8.drops(group.ops[0])) continue;
+    SPARKLE_CHECK(lower_group(l, group));
+  }
   lower_outputs(l);
   return std::move(l.draft);
 }

@@ -6,6 +6,7 @@
 #include "families/pointwise/pointwise.h"
 #include "plan/draft.h"
 #include "plan/fuse/fuse.h"
+#include "plan/lower/float8.h"
 
 namespace sparkle {
 
@@ -15,6 +16,7 @@ struct Lowering {
   std::vector<int> value_of;  // tensor -> draft value in the tensor's own type, -1 while it has none
   std::vector<int> wide_of;   // f16 and bf16 tensors -> their value in f32, -1 while they have none
   const Device& device;
+  Float8Products float8;
   DType kept = DType::f32;  // f16 or bf16: what the kernels of the group that is being lowered read and write as it is
 
   // The value of a tensor in its own type; constants get theirs at first use. What exists in f32 only is converted by a step.

@@ -38,6 +38,13 @@ void append_epilogue(Lowering& l, const Group& group, Problem& problem, const Di
   for (TensorId id : group.behind) inputs.push_back(post_op_operand(l, l.computed(id), l.result(group).shape, shape, window));
 }
 
+// What 8-bit floats were scaled by becomes a factor of the sums.
+void append_scales(Draft& d, const Op& op, const Float8Factors& factors, Problem& problem, std::vector<int>& inputs) {
+  problem.dtype = name_of(d.desc(inputs[0]).dtype);
+  problem.epilogue.scale = true;
+  inputs.push_back(d.constant(op.name + "/scales", factors.scales));
+}
+
 // What a problem says its operands are: f16 or bf16 where both are in the network - their values in f32 then are numbers of 16
 // bits, or were left unrounded to spare steps -, else the type that they are computed in.
 std::string problem_type(const Lowering& l, const Op& op, DType computed) {
@@ -74,7 +81,10 @@ Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& c
   const Dims& y = l.graph.tensor(op.outputs[0]).shape;
   const DType type = l.computed_type(l.result(group).dtype);
   p.dtype = problem_type(l, op, type);
-  std::vector<int> inputs{d.channels_innermost(l.computed(op.inputs[0])), l.computed(op.inputs[1])};
+  const auto float8 = l.float8.factors_of(op);
+  const auto factor = [&](size_t i) { return float8 ? l.value(i == 0 ? float8->x : float8->w) : l.computed(op.inputs[i]); };
+  std::vector<int> inputs{d.channels_innermost(factor(0)), factor(1)};
+  if (float8) append_scales(d, op, *float8, p, inputs);
   if (op.inputs.size() > 2 && op.inputs[2] != kAbsent) {
     p.epilogue.bias = true;
     inputs.push_back(d.in_order(l.computed(op.inputs[2]), {0}, "layout"));
@@ -130,12 +140,19 @@ namespace {
 
 Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulOp& matmul) {
   Draft& d = l.draft;
-  auto [p, a, b, shape] = matrix_product(d, l.computed(op.inputs[0]), l.computed(op.inputs[1]), matmul);
-  const DType type = d.desc(a).dtype;
+  const auto float8 = l.float8.factors_of(op);
+  const auto factor = [&](size_t i) {
+    if (!float8) return l.computed(op.inputs[i]);
+    const int v = l.value(i == 0 ? float8->x : float8->w);
+    return d.in_order(v, order_row_major(d.desc(v).shape.size()), "layout");
+  };
+  auto [p, a, b, shape] = matrix_product(d, factor(0), factor(1), matmul);
+  const DType type = float8 ? DType::f32 : d.desc(a).dtype;
   p.dtype = problem_type(l, op, type);
   const int64_t n = shape.back();
   const Dims y = l.graph.tensor(op.outputs[0]).shape;
   std::vector<int> inputs{a, b};
+  if (float8) append_scales(d, op, *float8, p, inputs);
   p.epilogue.alpha = matmul.gemm ? matmul.alpha : 1;
   if (op.inputs.size() > 2 && op.inputs[2] != kAbsent && matmul.beta != 0) {
     int c = l.computed(op.inputs[2]);

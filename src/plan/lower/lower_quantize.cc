@@ -124,6 +124,21 @@ Status lower_matmul(Lowering& l, const Group& group, const Op& op, const Quantiz
   return ok();
 }
 
+// What a step on constants gives, here and now; nothing where some operand is none.
+std::optional<HostTensor> constant_of(Draft& d, const QuantizeParams& params, const std::vector<int>& inputs,
+                                      const GraphTensor& result) {
+  std::vector<TensorView> views;
+  for (const int v : inputs) {
+    const HostTensor* constant = d.constant_of(v);
+    if (!constant) return std::nullopt;
+    views.push_back({constant->bytes.get(), d.desc(v)});
+  }
+  HostTensor value = HostTensor::zeros(result.dtype, result.shape);
+  const TensorView output = value.view();
+  info(Family::quantize).reference(StageParams(params), views, {&output, 1});
+  return value;
+}
+
 // QuantizeLinear and DequantizeLinear.
 void lower_linear(Lowering& l, const Group& group, const Op& op, QuantizeParams params, DType zero_type, int64_t axis) {
   Draft& d = l.draft;
@@ -139,6 +154,9 @@ void lower_linear(Lowering& l, const Group& group, const Op& op, QuantizeParams 
     inputs.push_back(params.block > 0 ? along(l, zero, 0, d.desc(inputs[1]).shape) : along(l, zero, axis, y.shape));
   }
   if (params.block == 0) inputs[1] = along(l, inputs[1], axis, y.shape);
+  if (is_narrow_float(d.desc(x).dtype)) {
+    if (auto value = constant_of(d, params, inputs, y)) return l.set(group.output, d.constant(y.name, std::move(*value)));
+  }
   const int out = d.make(y.name, y.dtype, y.shape, d.desc(x).layout.order);
   d.step(op.name, l.nodes(group), StageParams(params), inputs, {out});
   l.set(group.output, out);

@@ -54,6 +54,8 @@ void add_units(Device& d, const Rates& r, int capability, bool consumer) {
   add("wgmma-bf16", UnitKind::matrix, 64, 256, 16, DType::bf16, DType::f32, wgmma);
   add("wgmma-tf32", UnitKind::matrix, 64, 256, 8, DType::f32, DType::f32, wgmma / 2);
   add("wgmma-i8", UnitKind::matrix, 64, 256, 32, DType::i8, DType::i32, 2 * wgmma);
+  add("wgmma-e4m3", UnitKind::matrix, 64, 128, 32, DType::f8e4m3fn, DType::f32, 2 * wgmma);
+  add("wgmma-e5m2", UnitKind::matrix, 64, 128, 32, DType::f8e5m2, DType::f32, 2 * wgmma);
   // GeForce cards halve products with sums in fp32.
   const double mma = consumer ? r.mma_f16 / 2 : r.mma_f16;
   add("mma-f16", UnitKind::matrix, 16, 8, 16, DType::f16, DType::f32, mma);

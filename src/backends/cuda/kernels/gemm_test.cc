@@ -32,6 +32,9 @@ Convolution drawn_for(const GemmVariant& variant, std::mt19937& random) {
     v.y_zero = static_cast<int>(random() % 20) - 5;
     v.y_type = !v.scale ? Element::i32 : random() % 2 ? Element::i8 : Element::u8;
     if (v.y_type == Element::u8) v.y_zero = std::abs(v.y_zero);
+  } else if (is_float8(variant.operand)) {
+    constexpr Element kTypes[] = {Element::f32, Element::f16, Element::bf16};
+    v.y_type = kTypes[random() % 3];
   } else if (variant.operand == Operand::f16 || variant.operand == Operand::bf16) {
     v.y_type = random() % 2 ? Element::f32 : variant.operand == Operand::f16 ? Element::f16 : Element::bf16;
   }
@@ -57,6 +60,17 @@ TEST(GemmKernelsOnManyTiles, AreRight) {
     if (whole) v.splits = 1;
     EXPECT_EQ(run_in_model(variant, v, 1), "") << variant.kernel;
     v.splits = v.splits == 1 && !whole ? 2 : 1;
+  }
+}
+
+// Sums that grow over forty steps of k lose nothing that f32 holds.
+TEST(GemmKernelsOnLongSums, OfFloat8AreKept) {
+  Convolution v;
+  v.c = 5120, v.k = 24, v.size = v.out = {1, 3, 7}, v.positive = true;
+  for (const GemmVariant& variant : kGemmVariants) {
+    if (is_float8(variant.operand)) {
+      EXPECT_EQ(run_in_model(variant, v, 1), "") << variant.kernel;
+    }
   }
 }
 

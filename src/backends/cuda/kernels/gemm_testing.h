@@ -25,6 +25,7 @@ struct Convolution {
   bool w_unsigned = false;                 // as w was before it was laid out for kernels, 128 less
   int x_zero = 0, w_zero = 0, y_zero = 0;  // w_zero: of the first filter; others follow by 3
   int splits = 1, swath = 1;
+  bool positive = false;  // all operands: sums grow
   std::string text() const;
 };
 // Sizes that fit no tile; channels in multiples of `channels` elements.

@@ -91,6 +91,11 @@ inline constexpr GemmVariant kGemmVariants[] = {
   GEMM_ROW("_u8", u8, m, n, stages, cluster)
 #include "backends/cuda/kernels/gemm_wgmma_variants.inc"
 #undef GEMM_WGMMA
+#define GEMM_WGMMA(m, n, stages, cluster)         \
+  GEMM_ROW("_e4m3", e4m3, m, n, stages, cluster)   \
+  GEMM_ROW("_e5m2", e5m2, m, n, stages, cluster)
+#include "backends/cuda/kernels/products/gemm_float8_variants.inc"
+#undef GEMM_WGMMA
 #undef GEMM_ROW
 #define GEMM_ROW(name, type)                                                                                                        \
   {"sparkle_gemm_halo" name, Operand::type, GemmLoader::halo, 90, kHaloM, kHaloN, 128 / operand_bytes(Operand::type), 16, kHaloM / 2, \

@@ -8,6 +8,7 @@
 #include "backends/cuda/kernels/gemm_variants.h"
 #include "backends/cuda/kernels/gemm_tma_record.h"
 #include "backends/cuda/kernels/integers/zero_points.cuh"
+#include "backends/cuda/kernels/products/gemm_float8.cuh"
 #include "backends/cuda/ptx/barrier.cuh"
 #include "backends/cuda/ptx/wgmma.cuh"
 
@@ -19,6 +20,7 @@ struct GemmWgmma {
   static constexpr bool kSwapped = kM == kSwappedM;
   static constexpr int kConsumers = 2, kThreads = 128 * (kConsumers + 1), kBytes = 128, kElement = operand_bytes(kType);
   static constexpr int kColumns = kSwapped ? 256 : kN;
+  static_assert(!is_float8(kType) || (!kSwapped && kN <= 128));  // sums of a step beside those of all
   static_assert(kSwapped ? kM == kConsumers * kColumns && kN == 64 : kM == kConsumers * 64);
   static constexpr int kK = kBytes / kElement, kProducts = kBytes / 32;  // products deep
   static constexpr int kLeftBytes = kM * kBytes, kRightBytes = kN * kBytes, kStageBytes = kLeftBytes + kRightBytes;
@@ -109,6 +111,7 @@ struct GemmWgmma {
   SPARKLE_DEVICE static void multiply_steps(SharedAddress shared, uint32_t consumer, uint32_t thread, int32_t steps, Turn& turn,
                                             ZeroPoints& zeros, Sum (&sums)[kColumns / 2]) {
     const uint32_t lane = thread % 32;
+    if constexpr (is_float8(kType)) return multiply_float8<GemmWgmma>(shared, consumer, lane, steps, turn, sums);
     int before = 0;
     hold(sums);
     SPARKLE_ROLLED

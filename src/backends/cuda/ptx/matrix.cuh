@@ -52,7 +52,8 @@ struct SumOf<Operand::u8> {
 // An operand as the model names it.
 constexpr cuda_model::Product product_of(Operand type) {
   constexpr cuda_model::Product kProducts[] = {cuda_model::Product::f16, cuda_model::Product::bf16, cuda_model::Product::tf32,
-                                               cuda_model::Product::s8, cuda_model::Product::u8};
+                                               cuda_model::Product::s8, cuda_model::Product::u8, cuda_model::Product::e4m3,
+                                               cuda_model::Product::e5m2};
   return kProducts[static_cast<int>(type)];
 }
 #endif

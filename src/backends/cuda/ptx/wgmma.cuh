@@ -116,6 +116,10 @@ SPARKLE_DEVICE void multiply_group(typename SumOf<kA>::Type (&d)[kN / 2], uint64
     SPARKLE_WGMMA_##n("m64n" #n "k32", "s32.u8.s8", "", "+r");                \
   } else if constexpr (kA == Operand::i8 && kB == Operand::u8) {              \
     SPARKLE_WGMMA_##n("m64n" #n "k32", "s32.s8.u8", "", "+r");                \
+  } else if constexpr (kA == Operand::e4m3) {                                 \
+    SPARKLE_WGMMA_##n("m64n" #n "k32", "f32.e4m3.e4m3", ", 1, 1", "+f");      \
+  } else if constexpr (kA == Operand::e5m2) {                                 \
+    SPARKLE_WGMMA_##n("m64n" #n "k32", "f32.e5m2.e5m2", ", 1, 1", "+f");      \
   } else {                                                                    \
     static_assert(kN == 0, "no such instruction is written out here");        \
   }

@@ -32,10 +32,15 @@ constexpr CudaTile kTiles[] = {
     {"wgmma", 128, 128, 128, 64, 128, 6, 384, 168},
     {"wgmma", 512, 64, 128, 64, 256, 3, 384, 168},
     {"wgmma_pairs", 128, 256, 128, 64, 256, 4, 384, 168, 2},
+    {"wgmma_pairs", 128, 128, 128, 64, 128, 6, 384, 168, 2},
     {kCudaWmma, 64, 16, 32, 16, 16, 1, 128, 72},
     {kCudaHalo, kCudaHaloColumns, kCudaHaloFilters, 128, 64, kCudaHaloColumns / 2, kCudaHaloTaps, 384, 168},
 };
 bool by_engine(std::string_view variant) { return variant.starts_with("wgmma"); }
+// Of 8-bit floats each step's sums have registers of their own: tiles of 128 x 128, and pairs of these for nothing else.
+bool has_kernel(const CudaTile& t, bool float8) {
+  return t.variant == kCudaHalo ? !float8 : float8 ? t.m == 128 && t.n == 128 : t.cluster == 1 || t.n == 256;
+}
 constexpr int kLeastSteps = 8;  // of k that are worth a block of their own
 constexpr int kSplitGroups[] = {1, 2, 4};
 
@@ -117,6 +122,7 @@ bool in_columns(const Stage& stage) {
 std::string_view cuda_operand(const Stage& stage) {
   const OperandType rounded = get<GemmParams>(stage.params).operands;
   const DType type = stage.inputs[0].dtype;
+  if (multiplies_float8(stage)) return type == DType::f8e4m3fn ? "e4m3" : "e5m2";
   if (is_integer(stage.inputs)) return size_of(stage.inputs[1].dtype) == 1 ? "i8" : "";
   for (size_t i = 0; i < stage.inputs.size(); ++i)
     if (stage.inputs[i].dtype != type) return {};
@@ -142,6 +148,10 @@ std::vector<Schedule> gemm_cuda_schedules(const Stage& stage, const Variant& var
   if (by_engine(variant.name) ? !in_columns(stage) : elements == in_chunks(stage)) return refuse(Reason::layout_not_served);
   const bool halo = variant.name == kCudaHalo;
   if (halo && !halo_tile(stage)) return refuse(Reason::filter_not_served);
+  const bool float8 = multiplies_float8(stage);
+  const auto serves = [&](const CudaTile& t) {
+    return t.variant == variant.name && (!by_engine(t.variant) || has_kernel(t, float8));
+  };
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, stage.outputs[0]);
   std::vector<TileSchedule> found;
   double least = 0;
@@ -150,9 +160,9 @@ std::vector<Schedule> gemm_cuda_schedules(const Stage& stage, const Variant& var
            static_cast<double>(sizes.instances);
   };
   for (const CudaTile& t : kTiles)
-    if (t.variant == variant.name) least = least == 0 ? tiles_of(t) * t.m * t.n : std::min(least, tiles_of(t) * t.m * t.n);
+    if (serves(t)) least = least == 0 ? tiles_of(t) * t.m * t.n : std::min(least, tiles_of(t) * t.m * t.n);
   for (const CudaTile& t : kTiles) {
-    if (t.variant != variant.name || shared_bytes(t) > device.limits.shared_bytes_per_group) continue;
+    if (!serves(t) || shared_bytes(t) > device.limits.shared_bytes_per_group) continue;
     // Tiles that waste much more than the best of them on rows and columns that there are not are left out.
     if (tiles_of(t) * t.m * t.n > 1.5 * least) continue;
     TileSchedule s;
