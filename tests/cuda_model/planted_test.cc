@@ -77,7 +77,8 @@ GemmVariant variant_of(std::string_view name) {
   if (name.starts_with("cluster") || name == "nothing_cluster") return kCluster;
   for (const char* wgmma :
        {"wrong_phase", "wrong_phase_of_copies", "copies_without_waiting", "wrong_descriptor", "wrong_stride", "let_go_too_soon",
-        "sums_read_early", "missing_wgmma_fence", "wrong_bytes", "barriers_unsynchronised", "nothing_wgmma"}) {
+        "sums_read_early", "wgmma_begins_too_soon", "wgmma_half_waits", "wgmma_lets_none_begin", "missing_wgmma_fence",
+        "wrong_bytes", "barriers_unsynchronised", "nothing_wgmma"}) {
     if (name == wgmma) return kWgmma;
   }
   return kMma;
@@ -120,6 +121,12 @@ constexpr Mistake kMistakes[] = {
     {"cluster_lets_go_of_its_own", ""},
     {"cluster_share_to_itself", ""},
     {"cluster_ends_early", "has ended"},
+    {"begins_too_soon", "before griddepcontrol.wait"},
+    {"wgmma_begins_too_soon", "griddepcontrol.wait"},
+    {"cluster_copies_too_soon", "a tensor copy before griddepcontrol.wait"},
+    {"wgmma_half_waits", "ends without griddepcontrol.wait"},
+    {"wgmma_lets_none_begin", "never let the kernels behind them begin"},
+    {"halo_begins_too_soon", "griddepcontrol.wait"},
     {"few_unshifted", "instead of"},
     {"few_copies_unawaited", ""},
     {"few_image_overwritten", "race: "},

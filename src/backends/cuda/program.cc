@@ -116,6 +116,22 @@ CudaProgram::CudaProgram(const Workshop& shop, std::span<const Launch> launches)
   }
   steps_.push_back(launches_.size());
   reporting_ = std::move(reporting);
+  if (context_->full_edges().empty()) let_begin_early();
+}
+
+// Chains, which are what streams with this attribute are captured as: a launch that follows one other, and is the first to do
+// so. Edges of forks and joins stay full ones. What was left out as implied is still implied: a kernel is over after those that
+// it waits for are, since each of its threads waits.
+void CudaProgram::let_begin_early() {
+  std::vector<bool> is_followed(launches_.size());
+  for (ProgramLaunch& p : launches_) {
+    p.early = p.after.size() == 1 && !is_followed[p.after[0]];
+    if (p.early) is_followed[p.after[0]] = true;
+  }
+}
+
+size_t CudaProgram::early_launches() const {
+  return static_cast<size_t>(std::count_if(launches_.begin(), launches_.end(), [](const auto& p) { return p.early; }));
 }
 
 Status CudaProgram::open_reports() {
@@ -182,7 +198,12 @@ Result<std::shared_ptr<Graph>> CudaProgram::graph(std::span<Buffer* const> slots
     how.shared_bytes = p.launch.shared_bytes;
     how.params = params;
     CuGraphNode node = nullptr;
-    SPARKLE_CU(d, d.graph_kernel(&node, owned.graph, after.data(), after.size(), &how), "cuGraphAddKernelNode");
+    SPARKLE_CU(d, d.graph_kernel(&node, owned.graph, after.data(), p.early ? 0 : after.size(), &how), "cuGraphAddKernelNode");
+    if (p.early) {
+      CuGraphEdge edge;
+      edge.from_port = kPortProgrammatic, edge.type = kEdgeProgrammatic;
+      SPARKLE_CU(d, d.graph_dependencies(owned.graph, after.data(), &node, &edge, 1), "cuGraphAddDependencies");
+    }
     if (p.launch.cluster != std::array<unsigned, 3>{1, 1, 1}) {
       CuLaunchAttributeValue value{};
       value.cluster = {p.launch.cluster[0], p.launch.cluster[1], p.launch.cluster[2]};
