@@ -70,6 +70,16 @@ TEST_F(CommandCuda, SaysWhatTheDeviceIsGiven) {
               "--source is a page of its own");
 }
 
+TEST_F(CommandCuda, EdgesOfGraphsCanAllBeFullOnes) {
+  const std::string run = "run " SPARKLE_SOURCE_DIR "/models/upscale2x.onnx --shape image=1x3x4x4 --device cuda";
+  const auto with = [&](const char* edges) { return sparkle(run, model() + " export SPARKLE_CUDA_EDGES=" + edges + ";"); };
+  const Said full = with("full"), unknown = with("soft");
+  EXPECT_SAYS(full.out, "no kernel begins before those that it follows are over, since SPARKLE_CUDA_EDGES asks for it");
+  EXPECT_EQ(sparkle(run, model()).out.find("no kernel begins"), std::string::npos);
+  EXPECT_NE(unknown.status, 0);
+  EXPECT_SAYS(unknown.err, "SPARKLE_CUDA_EDGES is 'soft'; it may be 'full' or 'programmatic'.");
+}
+
 // An index that lies outside is named in the words that the CPU has for it.
 TEST_F(CommandCuda, NamesIndicesThatLieOutside) {
   GraphBuilder b;
