@@ -90,6 +90,25 @@ TEST(CudaEdges, AnotherWordForThemIsRefused) {
   EXPECT_EQ(context.error().message, "The environment's SPARKLE_CUDA_EDGES is 'soft'; it may be 'full' or 'programmatic'.");
 }
 
+// No card has taken such a graph from us yet: where one does not, the sentence says what to do.
+TEST(CudaEdges, ADriverThatDoesNotTakeThemIsASentence) {
+  for (const char* call : {"cuGraphAddDependencies_v2", "cuGraphInstantiateWithFlags"}) {
+    Fork fork;
+    fail_next(call, CuResult::not_supported);
+    const auto token = fork.backend->submit(*fork.program, fork.slots, {});
+    ASSERT_FALSE(token.ok());
+    EXPECT_NE(token.error().message.find("programmatic edges, which SPARKLE_CUDA_EDGES=full leaves out) said CUDA_ERROR"),
+              std::string::npos)
+        << token.error().message;
+  }
+  const With full("SPARKLE_CUDA_EDGES", "full");
+  Fork fork;
+  fail_next("cuGraphInstantiateWithFlags", CuResult::not_supported);
+  const auto token = fork.backend->submit(*fork.program, fork.slots, {});
+  ASSERT_FALSE(token.ok());
+  EXPECT_EQ(token.error().message.find("programmatic"), std::string::npos) << token.error().message;
+}
+
 // Two kernels of a graph that fill the same words, by the driver's own functions.
 struct Fills {
   std::shared_ptr<CudaBackend> backend = test_backend();

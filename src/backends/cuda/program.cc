@@ -6,6 +6,8 @@ namespace sparkle::cuda {
 namespace {
 
 constexpr size_t kMostGraphs = 8;
+// What to do about a driver that does not take edges that CUDA has.
+const std::string kWithoutEarly = " (of a graph with programmatic edges, which SPARKLE_CUDA_EDGES=full leaves out)";
 
 // Bytes of a slot that a step reads or writes.
 struct Touch {
@@ -130,10 +132,6 @@ void CudaProgram::let_begin_early() {
   }
 }
 
-size_t CudaProgram::early_launches() const {
-  return static_cast<size_t>(std::count_if(launches_.begin(), launches_.end(), [](const auto& p) { return p.early; }));
-}
-
 Status CudaProgram::open_reports() {
   if (reporting_->empty() || no_reports_) return ok();
   const std::vector<BoundsReports> none(reporting_->size());
@@ -202,7 +200,7 @@ Result<std::shared_ptr<Graph>> CudaProgram::graph(std::span<Buffer* const> slots
     if (p.early) {
       CuGraphEdge edge;
       edge.from_port = kPortProgrammatic, edge.type = kEdgeProgrammatic;
-      SPARKLE_CU(d, d.graph_dependencies(owned.graph, after.data(), &node, &edge, 1), "cuGraphAddDependencies");
+      SPARKLE_CU(d, d.graph_dependencies(owned.graph, after.data(), &node, &edge, 1), "cuGraphAddDependencies" + kWithoutEarly);
     }
     if (p.launch.cluster != std::array<unsigned, 3>{1, 1, 1}) {
       CuLaunchAttributeValue value{};
@@ -212,7 +210,8 @@ Result<std::shared_ptr<Graph>> CudaProgram::graph(std::span<Buffer* const> slots
     nodes.push_back(node);
   }
   CuGraphExec exec = nullptr;
-  SPARKLE_CU(d, d.graph_instantiate(&exec, owned.graph, 0), "cuGraphInstantiate");
+  const bool early = std::any_of(launches_.begin(), launches_.end(), [](const auto& p) { return p.early; });
+  SPARKLE_CU(d, d.graph_instantiate(&exec, owned.graph, 0), "cuGraphInstantiate" + (early ? kWithoutEarly : std::string()));
   auto graph = std::make_shared<Graph>(context_, exec);
   fresh = true;
   if (graphs_.size() >= kMostGraphs)

@@ -43,8 +43,6 @@ class CudaProgram final : public Program {
   // What they have to say of the submission that went into the stream last, in memory of the host's once the stream is there;
   // the next one begins without reports.
   Result<std::shared_ptr<DeviceBuffer>> fetch_reports(CuStream stream);
-  size_t launches() const { return launches_.size(); }
-  size_t early_launches() const;
   std::mutex mutex;  // held while graph() is called
 
  private:
