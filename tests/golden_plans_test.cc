@@ -48,7 +48,7 @@ constexpr const char* kCuda[] = {"h200", "a100", "rtx-3090"};
 constexpr const char* kCudaNetworks[] = {
     "resnet50",       "mobilenetv2_halves",    "resnet50_halves",       "resnet50_n32_halves",     "unet",
     "tiny_attention", "qlinearconv_depthwise", "qlinearconv_pointwise", "quantizelinear_channels", "bytes",
-    "bfloats"};
+    "bfloats",        "bfloats_n32",           "long_attention"};
 
 // What tile registers of CPUs are for, on a machine that has them and on one without.
 constexpr const char* kTileNetworks[] = {"bytes", "bfloats"};
@@ -136,10 +136,10 @@ Graph srresnet() {
 }
 
 // A residual block whose tensors are all of a type of 16 bits: the sums that matrix units are for.
-Graph narrow_block(const char* name, DType type) {
+Graph narrow_block(const char* name, DType type, int64_t batch = 1) {
   testing::GraphBuilder b;
   b.graph.name = name;
-  const TensorId x = b.input({1, 64, 56, 56}, type);
+  const TensorId x = b.input({batch, 64, 56, 56}, type);
   ConvOp conv;
   conv.pads_begin = conv.pads_end = {1, 1};
   const auto layer = [&](TensorId from) {
@@ -186,6 +186,17 @@ Graph decoding() {
   return b.graph;
 }
 
+// A layer's attention of 1024 places in heads of 64, as image and text models have it, in 16 bits and in 32.
+Graph long_attention() {
+  testing::GraphBuilder b;
+  b.graph.name = "long_attention";
+  for (const DType type : {DType::f16, DType::f32}) {
+    const TensorId q = b.input({1, 16, 1024, 64}, type), k = b.input({1, 16, 1024, 64}, type);
+    b.graph.outputs.push_back(b.op("Attention", AttentionOp{}, {q, k, b.input({1, 16, 1024, 64}, type)}));
+  }
+  return b.graph;
+}
+
 // A network as it comes from a file that holds it in 16 bits and casts it at load: constants in f32 with values of that type.
 void cast_weights(Graph& graph, DType type) {
   for (GraphTensor& t : graph.tensors) {
@@ -226,7 +237,9 @@ Result<Graph> network(const std::string& name) {
   if (name == "few_channels") return testing::ready(few_channels());
   if (name == "halves") return testing::ready(narrow_block("halves", DType::f16));
   if (name == "bfloats") return testing::ready(narrow_block("bfloats", DType::bf16));
+  if (name == "bfloats_n32") return testing::ready(narrow_block("bfloats_n32", DType::bf16, 32));
   if (name == "bytes") return testing::ready(bytes());
+  if (name == "long_attention") return testing::ready(long_attention());
   if (name == "decoding") return testing::ready(decoding());
   if (name == "preactivation") return testing::ready(preactivation());
   if (name == "resnext") return testing::ready(resnext());

@@ -18,8 +18,8 @@ constexpr std::array<std::string_view, 1> kGpuUnits = {"fma-f32"};
 // tells that kernels may read and write such tensors.
 constexpr std::array<std::string_view, 2> kGpuFp16Units = {"coopmat-f16", "fma-f16"};
 // Tensor Cores by mma.sync and by wgmma, of CUDA's product kernels.
-constexpr std::array<std::string_view, 7> kTensorCoreUnits = {"mma-f16",   "mma-bf16",   "mma-tf32",  "mma-i8",
-                                                              "wgmma-f16", "wgmma-bf16", "wgmma-tf32"};
+constexpr std::array<std::string_view, 8> kTensorCoreUnits = {"mma-f16",   "mma-bf16",   "mma-tf32",   "mma-i8",
+                                                              "wgmma-f16", "wgmma-bf16", "wgmma-tf32", "wgmma-i8"};
 // Units that only stages on 8-bit integers use.
 constexpr std::array<std::string_view, 5> kIntegerUnits = {"amx-int8", "avx512-vnni", "avx-vnni", "avx2-int16", "neon-dot"};
 // And those that only products of operands that are bf16 in the model use.

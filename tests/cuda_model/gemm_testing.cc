@@ -21,7 +21,8 @@ Element element_of(Operand operand, bool is_unsigned) {
   switch (operand) {
     case Operand::f16: return Element::f16;
     case Operand::bf16: return Element::bf16;
-    case Operand::i8: return is_unsigned ? Element::u8 : Element::i8;
+    case Operand::i8:
+    case Operand::u8: return is_unsigned ? Element::u8 : Element::i8;
     default: return Element::f32;
   }
 }
@@ -114,7 +115,8 @@ Convolution random_convolution(std::mt19937& random, int channels) {
 }
 
 std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint32_t seed) {
-  const bool integers = variant.operand == Operand::i8, elements = variant.loader == GemmLoader::elements;
+  const bool integers = is_integer(variant.operand), elements = variant.loader == GemmLoader::elements;
+  const bool engine = variant.loader == GemmLoader::tma || variant.loader == GemmLoader::halo;
   const Element x_type = element_of(variant.operand, v.x_unsigned), w_type = element_of(variant.operand, false);
   const int element = operand_bytes(variant.operand), chunk = 16 / element;
   std::mt19937 random(seed);
@@ -146,12 +148,13 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
   }
   const int c_padded = elements ? v.c : multiple(v.c, chunk), k_length = taps * c_padded, w_stride = multiple(k_length, chunk);
   std::vector<unsigned char> w(static_cast<size_t>(all_k * w_stride * element));
-  std::vector<int32_t> w_sums(static_cast<size_t>(all_k));
+  std::vector<int32_t> w_sums(static_cast<size_t>(all_k)), tap_sums(static_cast<size_t>(taps * all_k));
   for (int k = 0; k < all_k; ++k) {
     for (int tap = 0; tap < taps; ++tap) {
       for (int c = 0; c < v.c; ++c) {
         const double value = draw(w_type);
         w_sums[static_cast<size_t>(k)] += static_cast<int32_t>(value);
+        tap_sums[static_cast<size_t>(tap * all_k + k)] += static_cast<int32_t>(value);
         write(w_type, w, static_cast<size_t>(k * w_stride + tap * c_padded + c),
               variant.operand == Operand::tf32 ? as_tf32(value) : value);
       }
@@ -174,6 +177,19 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
   }
   const std::vector<unsigned char> padding(16, static_cast<unsigned char>(v.x_zero));
 
+  // Of all taps above and to the left of one.
+  const int line = v.filter[2] + 1;
+  std::vector<int32_t> w_taps(static_cast<size_t>((v.filter[1] + 1) * line * all_k));
+  for (int r = 0; r < v.filter[1]; ++r) {
+    for (int s = 0; s < v.filter[2]; ++s) {
+      for (int k = 0; k < all_k; ++k) {
+        const auto at = [&](int h, int w) -> int32_t& { return w_taps[static_cast<size_t>((h * line + w) * all_k + k)]; };
+        at(r + 1, s + 1) =
+            at(r, s + 1) + at(r + 1, s) - at(r, s) + tap_sums[static_cast<size_t>((r * v.filter[2] + s) * all_k + k)];
+      }
+    }
+  }
+
   // The record.
   GemmRecord record;
   record.x = x.data(), record.w = w.data(), record.y = y.data();
@@ -186,7 +202,8 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
     record.padding = record.x_zero = padding.data();
     record.w_zero = w_zeros.data(), record.w_zero_stride = 1, record.w_unsigned = v.w_unsigned;
     record.w_sums = w_sums.data(), record.y_zero = y_zero.data();
-    record.x_flip = v.x_unsigned ? 0x80808080u : 0;
+    if (engine) record.w_taps = w_taps.data(), record.w_rows = all_k;
+    else record.x_flip = v.x_unsigned ? 0x80808080u : 0;
     record.low = v.y_type == Element::u8 ? 0 : -128, record.high = v.y_type == Element::u8 ? 255 : 127;
   } else if (v.bias) {
     record.bias = bias.data();
@@ -218,7 +235,7 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
   record.tiles_m = multiple(record.tiles_m, variant.cluster);
   const int steps =
       variant.loader == GemmLoader::tma ? taps * ((v.c + variant.k - 1) / variant.k) : (record.k + variant.k - 1) / variant.k;
-  record.all_k = steps * variant.k;
+  record.all_k = engine ? taps * v.c : steps * variant.k;
   record.split_steps = (steps + v.splits - 1) / v.splits;
   record.splits = (steps + record.split_steps - 1) / record.split_steps;
   const auto tiles = static_cast<size_t>(v.groups * record.tiles_m * record.tiles_n);
@@ -236,6 +253,7 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
   given.insert(given.end(),
                {{integer_bias.data(), integer_bias.size() * 4}, {w_zeros.data(), w_zeros.size()}, {y_zero.data(), 1}});
   given.insert(given.end(), {{residual[0].data(), y.size()}, {residual[1].data(), y.size()}, {padding.data(), padding.size()}});
+  given.emplace_back(w_taps.data(), w_taps.size() * 4);
   given.insert(given.end(), {{partial.data(), partial.size() * 4}, {counters.data(), counters.size() * 4}});
   for (const auto& [at, bytes] : given) {
     if (bytes > 0) cuda_model::allow_memory(at, bytes);

@@ -66,7 +66,7 @@ struct Thread {
 };
 
 struct Wgmma {
-  Product type = Product::f16;
+  Product a_type = Product::f16, b_type = Product::f16;
   int n = 0;
   uint64_t a = 0, b = 0;
   bool keep = false;

@@ -17,6 +17,7 @@ double element_of(Product type, const unsigned char* bytes) {
     case Product::f16: std::memcpy(&half, bytes, 2); return static_cast<double>(sparkle::half_to_float(half));
     case Product::bf16: std::memcpy(&half, bytes, 2); return static_cast<double>(sparkle::bfloat16_to_float(half));
     case Product::s8: return static_cast<double>(static_cast<int8_t>(*bytes));
+    case Product::u8: return static_cast<double>(*bytes);
     case Product::tf32: break;
   }
   std::memcpy(&word, bytes, 4);
@@ -84,7 +85,7 @@ void mma(Product type, void* sums, const uint32_t* a, const uint32_t* b) {
   Mma mine{type, sums, a, b};
   meet_warp("mma", &mine, [](void* const* all) {
     const Product type = static_cast<const Mma*>(all[0])->type;
-    const int bytes = type == Product::s8 ? 1 : type == Product::tf32 ? 4 : 2, depth = 32 / bytes;
+    const int bytes = product_bytes(type), depth = 32 / bytes;
     double a[16][32], b[32][8];
     for (int lane = 0; lane < 32; ++lane) {
       const auto& mine = *static_cast<const Mma*>(all[lane]);

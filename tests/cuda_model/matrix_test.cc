@@ -163,7 +163,7 @@ TEST(CudaModelMatrix, WgmmaReadsSwizzledRowsByDescriptors) {
       float sums[8];
       wgmma_fence();
       for (uint32_t k = 0; k < elements / 16; ++k)
-        wgmma(Product::f16, 16, sums, descriptor(left + 32 * k), descriptor(right + 32 * k), k > 0);
+        wgmma(Product::f16, Product::f16, 16, sums, descriptor(left + 32 * k), descriptor(right + 32 * k), k > 0);
       wgmma_commit();
       wgmma_wait(0);
       for (uint32_t i = 0; i < 8; ++i) {

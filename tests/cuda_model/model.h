@@ -99,7 +99,7 @@ void store_global(void* to, const void* from, uint32_t bytes);
 // Matrices: registers as PTX numbers them.
 void load_matrix(uint32_t* registers, int count, SharedAddress row, bool transposed);
 void store_matrix(SharedAddress row, const uint32_t* registers, int count, bool transposed);
-enum class Product : uint32_t { f16, bf16, tf32, s8 };
+enum class Product : uint32_t { f16, bf16, tf32, s8, u8 };
 void mma(Product type, void* sums, const uint32_t* a, const uint32_t* b);  // m16n8 by 32 bytes of k; 4 sums a lane
 // wmma m16n16k16 of f16 with sums in f32: eight registers a lane each, rows of A and columns of B `stride` elements apart.
 // Where elements lie in registers is not said by PTX, and the model has a way of its own.
@@ -129,7 +129,7 @@ void wait_stores(uint32_t groups, bool read_only);
 void fence_async_proxy();
 void wgmma_fence();
 // D (m64 x n, `count` floats or integers a lane) = (scale_d ? D : 0) + A * B by descriptors.
-void wgmma(Product type, int n, void* sums, uint64_t a, uint64_t b, bool keep);
+void wgmma(Product a_type, Product b_type, int n, void* sums, uint64_t a, uint64_t b, bool keep);
 void wgmma_commit();
 void wgmma_wait(uint32_t groups);
 

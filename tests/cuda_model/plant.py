@@ -8,7 +8,7 @@ import pathlib
 import re
 import sys
 
-MMA, WGMMA, CLUSTER, TF32, ELEMENTS, HALO = "mma", "wgmma", "cluster", "tf32", "elements", "halo"
+MMA, WGMMA, CLUSTER, TF32, ELEMENTS, HALO, BYTES = "mma", "wgmma", "cluster", "tf32", "elements", "halo", "bytes"
 FLASH, FLASH_FMA = "flash", "flash_fma"
 FEW, FEW_ROWS, WMMA = "few", "few_rows", "wmma"
 BODY = {
@@ -17,6 +17,7 @@ BODY = {
     ELEMENTS: ("GemmRecord", 128, "GemmMma<Operand::f16, GemmLoader::elements, 64, 64, 64, 2, 2, 2>"),
     WGMMA: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 1>"),
     CLUSTER: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 2>"),
+    BYTES: ("GemmTmaRecord", 384, "GemmWgmma<Operand::u8, 128, 64, 3, 1>"),
     HALO: ("GemmHaloRecord", 384, "GemmHalo<Operand::f16>"),
     FLASH: ("AttentionRecord", 128, "Flash<Operand::f16, 64, true>"),
     FLASH_FMA: ("AttentionRecord", 256, "FlashFma<64>"),
@@ -24,9 +25,10 @@ BODY = {
     FEW_ROWS: ("FewRecord", 128, "FewRows<5, 1>"),
     WMMA: ("GemmRecord", 128, "GemmWmma<true>"),
 }
-HEADERS = {HALO: "gemm_halo.cuh", WGMMA: "gemm_wgmma.cuh", CLUSTER: "gemm_wgmma.cuh", FLASH: "attention/flash.cuh",
+HEADERS = {HALO: "gemm_halo.cuh", BYTES: "gemm_wgmma.cuh", WGMMA: "gemm_wgmma.cuh", CLUSTER: "gemm_wgmma.cuh",
+           FLASH: "attention/flash.cuh",
            FLASH_FMA: "attention/flash_fma.cuh", FEW: "gemm_few.cuh", FEW_ROWS: "gemm_few.cuh", WMMA: "gemm_wmma.cuh"}
-PROLOGUES = (WGMMA, CLUSTER, HALO)
+PROLOGUES = (WGMMA, CLUSTER, BYTES, HALO)
 F_FLASH, F_FMA, F_ROWS = "kernels/attention/flash.cuh", "kernels/attention/flash_fma.cuh", "kernels/attention/flash_rows.cuh"
 F_SCORES, F_INDEX = "kernels/attention/flash_scores.cuh", "kernels/attention/attention_index.cuh"
 F_FEW, F_WMMA = "kernels/gemm_few.cuh", "kernels/gemm_wmma.cuh"
@@ -44,6 +46,12 @@ MISTAKES = {
     "halo_pixels_unawaited": (HALO, F_HALO, "barrier_wait(pixels.full(), pixels.parity);", ""),
     "halo_of_another_tap": (HALO, F_HALO, "tap_r * g.dilation[1] * width", "tap_r * g.dilation[1] * (width - 1)"),
     "nothing_cluster": (CLUSTER, F_WGMMA, "", ""),
+    "nothing_bytes": (BYTES, F_WGMMA, "", ""),
+    "bytes_of_pixels_unsynchronised": (BYTES, "kernels/integers/zero_points.cuh",
+        "sync_threads(barrier, kThreads);\n    const uint32_t lane",
+        "const uint32_t lane"),
+    "bytes_outside_forgotten": (BYTES, "kernels/gemm_finish.cuh",
+        "if (record.w_taps != nullptr && x_zero != 0) give_back_outside(record, pixel, sums);", ""),
     "early_read": (MMA, F_PIPELINE, "wait_copies<kStages - 2>();", "wait_copies<kStages - 1>();"),
     "missing_barrier": (MMA, F_PIPELINE, "wait_copies<kStages - 2>();\n        sync_block();", "wait_copies<kStages - 2>();"),
     "stage_too_soon": (MMA, F_PIPELINE, "next = shared + (kStages - 1) * kStageBytes", "next = shared"),

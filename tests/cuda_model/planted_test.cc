@@ -19,6 +19,8 @@ constexpr GemmVariant kTf32{"", Operand::tf32, GemmLoader::chunks, 80, 64, 64, 1
 constexpr GemmVariant kElements{"", Operand::f16, GemmLoader::elements, 80, 64, 64, 32, 32, 32, 2, 128, 1, 1, 4 * 128 * 64};
 constexpr GemmVariant kWgmma{
     "", Operand::f16, GemmLoader::tma, 90, kWgmmaM, 64, 64, 16, 64, 3, 384, 1, 1, gemm_wgmma_shared_bytes(kWgmmaM, 64, 3)};
+constexpr GemmVariant kBytes{
+    "", Operand::u8, GemmLoader::tma, 90, kWgmmaM, 64, 128, 16, 64, 3, 384, 1, 1, gemm_wgmma_shared_bytes(kWgmmaM, 64, 3)};
 constexpr GemmVariant kCluster{
     "", Operand::f16, GemmLoader::tma, 90, kWgmmaM, 64, 64, 16, 64, 3, 384, 2, 1, gemm_wgmma_shared_bytes(kWgmmaM, 64, 3)};
 
@@ -67,6 +69,9 @@ std::string run_planted(GemmVariant variant, const std::string& name, uint32_t s
   variant.kernel = kernel.c_str();
   Convolution v = planted_convolution();
   v.splits = name.starts_with("splits") ? 3 : 1;
+  if (is_integer(variant.operand)) {
+    v.c = 80, v.activation = 0, v.x_unsigned = true, v.x_zero = 90, v.w_zero = 7, v.y_type = Element::i32;
+  }
   return run_in_model(variant, v, seed);
 }
 GemmVariant variant_of(std::string_view name) {
@@ -74,6 +79,7 @@ GemmVariant variant_of(std::string_view name) {
   if (name == "tf32_unrounded" || name == "nothing_tf32") return kTf32;
   if (name.starts_with("wmma") || name == "nothing_wmma") return kWmma;
   if (name.starts_with("halo") || name == "nothing_halo") return kHalo;
+  if (name.find("bytes_") == 0 || name == "nothing_bytes") return kBytes;
   if (name.starts_with("cluster") || name == "nothing_cluster") return kCluster;
   for (const char* wgmma :
        {"wrong_phase", "wrong_phase_of_copies", "copies_without_waiting", "wrong_descriptor", "wrong_stride", "let_go_too_soon",
@@ -127,6 +133,8 @@ constexpr Mistake kMistakes[] = {
     {"wgmma_half_waits", "ends without griddepcontrol.wait"},
     {"wgmma_lets_none_begin", "never let the kernels behind them begin"},
     {"halo_begins_too_soon", "griddepcontrol.wait"},
+    {"bytes_of_pixels_unsynchronised", "race: "},
+    {"bytes_outside_forgotten", "instead of"},
     {"few_unshifted", "instead of"},
     {"few_copies_unawaited", ""},
     {"few_image_overwritten", "race: "},
@@ -178,8 +186,8 @@ TEST(Planted, EveryMistakeIsLookedFor) {
 
 TEST(Planted, WithoutAMistakeNothingIsCaught) {
   for (const char* name :
-       {"nothing_mma", "nothing_elements", "nothing_tf32", "nothing_wgmma", "nothing_cluster", "nothing_halo", "nothing_flash",
-        "nothing_flash_fma", "nothing_few", "nothing_few_rows", "nothing_wmma"}) {
+       {"nothing_mma", "nothing_elements", "nothing_tf32", "nothing_wgmma", "nothing_cluster", "nothing_bytes", "nothing_halo",
+        "nothing_flash", "nothing_flash_fma", "nothing_few", "nothing_few_rows", "nothing_wmma"}) {
     for (uint32_t seed = 1; seed <= 3; ++seed) EXPECT_EQ(run_planted(variant_of(name), name, seed), "") << name;
   }
 }

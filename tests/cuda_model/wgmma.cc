@@ -20,8 +20,6 @@ void meet_group(const char* what, void* operand, void (*act)(void* const* operan
   meet(own_group().meeting, kGroupThreads, thread.id % kGroupThreads, what, operand, act);
 }
 
-int element_bytes(Product type) { return type == Product::s8 ? 1 : type == Product::tf32 ? 4 : 2; }
-
 // A matrix whose rows' k lies side by side: byte `k` (0 to 31) of row `row`.
 struct Described {
   SharedAddress start;
@@ -43,7 +41,7 @@ struct Described {
 void fill(double (&to)[32], const Described& matrix, uint32_t row, Product type) {
   unsigned char bytes[32];
   for (uint32_t k = 0; k < 32; k += 16) std::memcpy(bytes + k, shared_bytes(matrix.at(row, k), 16, 16, "wgmma"), 16);
-  const int element = element_bytes(type);
+  const int element = product_bytes(type);
   for (int k = 0; k < 32 / element; ++k) to[k] = element_of(type, bytes + k * element);
 }
 void read_by(const Described& matrix, uint32_t first, uint32_t rows, Warp& warp) {
@@ -64,9 +62,9 @@ void multiply(const Wgmma& w, Warpgroup& group) {
     read_by(b, 0, static_cast<uint32_t>(w.n), *block.warps[first_warp + warp]);
   }
   static double rows[64][32], columns[256][32];
-  for (uint32_t row = 0; row < 64; ++row) fill(rows[row], a, row, w.type);
-  for (int column = 0; column < w.n; ++column) fill(columns[column], b, static_cast<uint32_t>(column), w.type);
-  const int depth = 32 / element_bytes(w.type);
+  for (uint32_t row = 0; row < 64; ++row) fill(rows[row], a, row, w.a_type);
+  for (int column = 0; column < w.n; ++column) fill(columns[column], b, static_cast<uint32_t>(column), w.b_type);
+  const int depth = 32 / product_bytes(w.a_type);
   for (int lane = 0; lane < 128; ++lane) {
     std::vector<uint32_t>& sums = group.sums[w.sums[lane]];
     for (int i = 0; i < w.n / 2; ++i) {
@@ -74,7 +72,7 @@ void multiply(const Wgmma& w, Warpgroup& group) {
       const int row = lane / 32 * 16 + lane % 32 / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
       double sum = 0;
       for (int k = 0; k < depth; ++k) sum += rows[row][k] * columns[column][k];
-      add_to(w.type, sums.data(), i, sum);
+      add_to(w.a_type, sums.data(), i, sum);
     }
   }
 }
@@ -90,8 +88,8 @@ void wgmma_fence() {
   meet_group("wgmma.fence", nullptr, [](void* const*) { own_group().fenced = true; });
 }
 
-void wgmma(Product type, int n, void* sums, uint64_t a, uint64_t b, bool keep) {
-  Issue mine{{type, n, a, b, keep, {}}, sums};
+void wgmma(Product a_type, Product b_type, int n, void* sums, uint64_t a, uint64_t b, bool keep) {
+  Issue mine{{a_type, b_type, n, a, b, keep, {}}, sums};
   meet_group("wgmma", &mine, [](void* const* all) {
     Warpgroup& group = own_group();
     Wgmma w = static_cast<const Issue*>(all[0])->wgmma;

@@ -201,11 +201,13 @@ class Tried {
   }
 
  private:
-  // Filters that are constants are packed, and packed ones are read by another pipeline.
+  // Filters that are constants are packed, and packed ones are read by another pipeline; so is what else a kernel packs.
   std::vector<std::byte> image_of(const Operand& operand, size_t i) const {
-    if (i != 1 || constants_ == 0) return operand.bytes;
-    std::vector<std::byte> packed(static_cast<size_t>(kernel_->packed_bytes(1)));
-    kernel_->pack(1, operand.bytes.data(), packed.data(), backend_.executor());
+    const int input = static_cast<int>(i);
+    const int64_t bytes = constants_ >> i & 1 ? kernel_->packed_bytes(input) : 0;
+    if (bytes == 0) return operand.bytes;
+    std::vector<std::byte> packed(static_cast<size_t>(bytes));
+    kernel_->pack(input, operand.bytes.data(), packed.data(), backend_.executor());
     return packed;
   }
   Status record(const std::vector<std::vector<std::byte>>& images, size_t inputs) {

@@ -65,20 +65,39 @@ SPARKLE_DEVICE int32_t zero_at(const void* from, int32_t at, bool is_unsigned) {
   const uint8_t byte = load_global(static_cast<const uint8_t*>(from) + at);
   return is_unsigned ? byte : static_cast<int8_t>(byte);
 }
+// Pixels of u8 are multiplied as such by kernels of that type; others flip them.
+template <Operand kType>
 SPARKLE_DEVICE int32_t x_zero_of(const GemmRecord& record) {
+  if constexpr (kType == Operand::u8) return zero_at(record.x_zero, 0, true);
   return zero_at(record.x_zero, 0, record.x_flip != 0) - (record.x_flip != 0 ? 128 : 0);
 }
 SPARKLE_DEVICE int32_t w_zero_of(const GemmRecord& record, int32_t filter) {
   return zero_at(record.w_zero, filter * record.w_zero_stride, record.w_unsigned != 0) - (record.w_unsigned != 0 ? 128 : 0);
 }
 
-// The columns of a thread: what does not change from row to row.
-template <Operand kType>
+// Taps of a row that see the image along h or w (axis 1 or 2): from `begin` on, before `end`.
+struct TapsInside {
+  int32_t begin, end;
+  SPARKLE_DEVICE TapsInside(const GemmRecord& record, int axis, int32_t output) {
+    const int32_t first = output * record.stride[axis] - record.pad[axis], apart = record.dilation[axis];
+    const int32_t taps = record.filter[axis], size = record.x_size[axis];
+    begin = 0, end = taps;
+    if (first >= 0 && first + (taps - 1) * apart < size) return;
+    end = first >= size ? 0 : (size - first + apart - 1) / apart;
+    if (end > taps) end = taps;
+    begin = first >= 0 ? 0 : (apart - 1 - first) / apart;
+    if (begin > end) begin = end;
+  }
+};
+
+// The columns of a thread: what does not change from row to row. kZerosOutside: what is outside of the image is 0 and not, of
+// bytes, x's zero point.
+template <Operand kType, bool kZerosOutside = false>
 struct Finish {
   float scale[8];
   uint32_t bias[8];
-  int32_t first;  // column
-  int32_t y_zero;
+  int32_t first;                           // column
+  int32_t y_zero, x_zero, w_row, channel;  // of bytes: the first filter as rows of w and zero points are counted
   int64_t y, residual[2];
 
   SPARKLE_DEVICE void begin(const GemmRecord& record, int32_t column, uint32_t instance_number) {
@@ -97,16 +116,18 @@ struct Finish {
                     ? load_global(static_cast<const uint32_t*>(record.bias) + at * record.bias_stride)
                     : 0;
     }
-    if constexpr (kType == Operand::i8) {
+    if constexpr (is_integer(kType)) {
       y_zero = zero_at(record.y_zero, 0, record.y_type == Element::u8);
+      x_zero = 0;
       if (record.w_sums == nullptr) return;
-      const int32_t x_zero = x_zero_of(record);
-      const int32_t* sums = record.w_sums + dot4(instance.v, record.w_instance) / record.w_stride + column;
+      x_zero = x_zero_of<kType>(record);
+      w_row = dot4(instance.v, record.w_instance) / record.w_stride + column;
+      this->channel = channel + column;
       SPARKLE_UNROLL
       for (int e = 0; e < 8; ++e) {
         if (column + e >= record.n) continue;
         const int32_t w_zero = w_zero_of(record, channel + column + e);
-        bias[e] += static_cast<uint32_t>(x_zero * (record.all_k * w_zero - load_global(sums + e)));
+        bias[e] += static_cast<uint32_t>(x_zero * (record.all_k * w_zero - load_global(record.w_sums + w_row + e)));
       }
     }
   }
@@ -116,11 +137,39 @@ struct Finish {
     if (m >= record.m || first >= record.n) return;
     const Pixel pixel = pixel_of(record, m);
     const int64_t at = y + dot4(pixel.v, record.y_strides) + int64_t{first} * record.y_channel;
-    if constexpr (kType == Operand::i8) integers(record, at, words);
-    else floats(record, pixel, at, words);
+    if constexpr (is_integer(kType)) {
+      uint32_t sums[8];
+      SPARKLE_UNROLL
+      for (int e = 0; e < 8; ++e) sums[e] = words[e] + bias[e];
+      if constexpr (kZerosOutside) {
+        if (record.w_taps != nullptr && x_zero != 0) give_back_outside(record, pixel, sums);
+      }
+      integers(record, at, sums);
+    } else {
+      floats(record, pixel, at, words);
+    }
   }
 
  private:
+  // Sums whose zero points were taken for all taps, though some of this pixel's are outside and added nothing.
+  SPARKLE_DEVICE void give_back_outside(const GemmRecord& record, const Pixel& pixel, uint32_t (&sums)[8]) const {
+    const TapsInside h(record, 1, pixel.v[2]), w(record, 2, pixel.v[3]);
+    const int32_t all = record.filter[1] * record.filter[2], outside = all - (h.end - h.begin) * (w.end - w.begin);
+    if (outside == 0) return;
+    const int32_t line = record.filter[2] + 1, channels = record.all_k / all;
+    const int32_t* const from = record.w_taps + w_row;
+    const auto taps = [&](int32_t r, int32_t s, int e) {
+      return load_global(from + int64_t{r * line + s} * record.w_rows + e);
+    };
+    SPARKLE_UNROLL
+    for (int e = 0; e < 8; ++e) {
+      if (first + e >= record.n) continue;
+      const int32_t inside =
+          taps(h.end, w.end, e) - taps(h.begin, w.end, e) - taps(h.end, w.begin, e) + taps(h.begin, w.begin, e);
+      const int32_t weights = load_global(record.w_sums + w_row + e) - inside;
+      sums[e] += static_cast<uint32_t>(x_zero * (weights - outside * channels * w_zero_of(record, channel + e)));
+    }
+  }
   SPARKLE_DEVICE void floats(const GemmRecord& record, const Pixel& pixel, int64_t at, const uint32_t (&words)[8]) const {
     float v[8];
     SPARKLE_UNROLL
@@ -186,7 +235,7 @@ struct Finish {
     int32_t v[8];
     SPARKLE_UNROLL
     for (int e = 0; e < 8; ++e) {
-      v[e] = static_cast<int32_t>(words[e] + bias[e]);
+      v[e] = static_cast<int32_t>(words[e]);
       if (record.scale != nullptr) {
         const float low = static_cast<float>(record.low - y_zero), high = static_cast<float>(record.high - y_zero);
         v[e] = rounded(clamped(static_cast<float>(v[e]) * scale[e], low, high)) + y_zero;

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/kernels/gemm_finish.cuh"
 #include "backends/cuda/kernels/gemm_halo_record.h"
+#include "backends/cuda/kernels/integers/zero_points.cuh"
 #include "backends/cuda/ptx/barrier.cuh"
 #include "backends/cuda/ptx/wgmma.cuh"
 
@@ -22,6 +23,7 @@ struct GemmHalo {
   static constexpr int kBarriersAt = kStripsAt + 8 * kStripBytes;
   static_assert(kBarriersAt + 16 * (kHaloSlots + kHaloTaps) == halo_shared_bytes() && kSlotBytes % 1024 == 0);
   using Sum = typename SumOf<kType>::Type;
+  using ZeroPoints = PixelSums<kType, kColumns, kColumns, true>;
 
   // A ring of kCount slots, each with two barriers: filled, and let go by eight warps.
   template <int kCount>
@@ -84,8 +86,10 @@ struct GemmHalo {
     }
   }
 
-  SPARKLE_DEVICE static void multiply_tile(const GemmHaloRecord& r, SharedAddress shared, uint32_t consumer, uint32_t lane,
-                                           Pixels& pixels, Taps& taps, Sum (&sums)[kColumns / 2]) {
+  // `thread` of a consumer's 128.
+  SPARKLE_DEVICE static void multiply_tile(const GemmHaloRecord& r, SharedAddress shared, uint32_t consumer, uint32_t thread,
+                                           Pixels& pixels, Taps& taps, ZeroPoints& zeros, Sum (&sums)[kColumns / 2]) {
+    const uint32_t lane = thread % 32;
     const GemmRecord& g = r.gemm;
     const int32_t width = static_cast<int32_t>(r.width_by.size), all = r.channel_steps * g.filter[1] * g.filter[2];
     SharedAddress before = 0,
@@ -95,16 +99,20 @@ struct GemmHalo {
     SPARKLE_ROLLED
     for (int32_t step = 0; step < all; ++step) {
       const int32_t apart = tap_r * g.dilation[1] * width + tap_s * g.dilation[2];
-      const SharedAddress first = shared + pixels.slot * kSlotBytes + consumer * (kColumns * kBytes);
+      const SharedAddress lines =
+          shared + pixels.slot * kSlotBytes + consumer * (kColumns * kBytes) + static_cast<uint32_t>(apart) * kBytes;
       const uint64_t filters = descriptor_of(shared + kTapsAt + taps.slot * kTapBytes);
-      const uint64_t seen = descriptor_of(first + static_cast<uint32_t>(apart) * kBytes);
+      const uint64_t seen = descriptor_of(lines);
       barrier_wait(pixels.full(), pixels.parity);
       barrier_wait(taps.full(), taps.parity);
       wgmma_fence();
       SPARKLE_UNROLL
       for (int k = 0; k < kProducts; ++k)
-        multiply_group<kType, kColumns>(sums, filters + 2 * k, seen + 2 * k, k > 0 || step > 0);
+        multiply_group<filter_operand(kType), kType, kColumns>(sums, filters + 2 * k, seen + 2 * k, k > 0 || step > 0);
       wgmma_commit();
+      if constexpr (is_integer(kType)) {
+        if (zeros.wanted) zeros.add(lines, thread);
+      }
       wgmma_wait<1>();  // the step before has been multiplied
       if (step > 0) let_go(before, lane);
       if (pixels_before != 0) let_go(pixels_before, lane);
@@ -131,7 +139,7 @@ struct GemmHalo {
     const SharedAddress put = strip + lane % 4 * (2 * kStride) + lane / 4 * 4,
                         take = strip + lane / 2 * kStride + lane % 2 * 32;
     const int32_t height = static_cast<int32_t>(g.rows_by[1].size), width = static_cast<int32_t>(g.rows_by[2].size);
-    Finish<kType> finish;
+    Finish<kType, true> finish;
     finish.begin(g, work.n * kHaloN + static_cast<int32_t>(warp % 4 * 16 + lane % 2 * 8), static_cast<uint32_t>(work.instance));
     SPARKLE_ROLLED
     for (int part = 0; part < kParts; ++part) {
@@ -183,8 +191,17 @@ struct GemmHalo {
       Sum sums[kColumns / 2];
       SPARKLE_UNROLL
       for (int i = 0; i < kColumns / 2; ++i) sums[i] = 0;
-      multiply_tile(record, shared, consumer, lane, pixels, taps, sums);
-      finish_tile(record, shared + kStripsAt, warp, lane, work_of(record, number), sums);
+      const Work work = work_of(record, number);
+      ZeroPoints zeros;
+      const int32_t channel = is_integer(kType) ? work.instance * record.gemm.channel_instance[3] : 0;
+      if constexpr (is_integer(kType)) zeros.wanted = has_zero_points<kHaloN>(record.gemm, channel, work.n * kHaloN);
+      multiply_tile(record, shared, consumer, thread % 128, pixels, taps, zeros, sums);
+      if constexpr (is_integer(kType)) {
+        if (zeros.wanted)
+          zeros.take(record.gemm, channel, work.n * kHaloN, shared + kStripsAt + consumer * (4 * kStripBytes), thread % 128,
+                     2 + consumer, sums);
+      }
+      finish_tile(record, shared + kStripsAt, warp, lane, work, sums);
     }
   }
 };

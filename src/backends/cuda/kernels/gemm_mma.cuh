@@ -5,6 +5,7 @@
 #include "backends/cuda/kernels/gemm_finish.cuh"
 #include "backends/cuda/kernels/gemm_pipeline.cuh"
 #include "backends/cuda/kernels/gemm_splits.cuh"
+#include "backends/cuda/kernels/integers/zero_points.cuh"
 
 namespace sparkle::cuda {
 
@@ -81,17 +82,6 @@ struct GemmMma {
     }
   }
 
-  // Whether some filter of the tile has a zero point, as kernels see them: the same in all threads of the block.
-  SPARKLE_DEVICE static bool has_zero_points(const GemmRecord& record, const TilePlace& tile) {
-    if (record.w_sums == nullptr) return false;
-    const int32_t channel = dot4(instance_of(record, block_z()).v, record.channel_instance);
-    bool found = false;
-    for (int32_t n = static_cast<int32_t>(lane_id()); n < kN; n += 32) {
-      const int32_t column = tile.n * kN + n;
-      found = found || (column < record.n && w_zero_of(record, channel + column) != 0);
-    }
-    return ballot(found) != 0;
-  }
   // Takes them off the sums: each its share of the rows' bytes.
   SPARKLE_DEVICE static void take_zero_points(const GemmRecord& record, const TilePlace& tile, uint32_t warp_n, RowSums& rows,
                                               Sums& sums) {
@@ -127,7 +117,8 @@ struct GemmMma {
     const uint32_t left = left_place(warp_m), right = right_place(warp_n);
     Sums sums = {};
     RowSums rows;
-    if constexpr (kType == Operand::i8) rows.wanted = has_zero_points(record, tile);
+    if constexpr (kType == Operand::i8)
+      rows.wanted = has_zero_points<kN>(record, dot4(instance_of(record, block_z()).v, record.channel_instance), tile.n * kN);
     Pipeline::run(record, shared, tile,
                   [&](SharedAddress stage) { multiply_stage(stage + left, stage + right, sums, record, rows); });
     if constexpr (kType == Operand::i8) {

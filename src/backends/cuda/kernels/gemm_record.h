@@ -90,8 +90,12 @@ struct GemmRecord {
   const void* w_zero = nullptr;     // bytes, w_zero_stride apart; none: 0
   const void* y_zero = nullptr;     // a byte of y's type; none: 0
   const int32_t* w_sums = nullptr;  // of each row of w as it lies
+  // Where what lies outside of the image counts as 0, not as x's zero point (the engine's copies): the sums of all taps above
+  // and to the left of one, [r of h's taps + 1][s of w's + 1][row of w], rows of w all `w_rows`. None: no tap is outside.
+  const int32_t* w_taps = nullptr;
+  int32_t w_rows = 0;
   int32_t scale_stride = 1, bias_stride = 1, w_zero_stride = 0;
-  int32_t all_k = 0;  // elements of x that are multiplied for a row, with what stands for those behind k
+  int32_t all_k = 0;  // elements of x that are multiplied for a row, with what stands for those outside and behind k
   int32_t low = 0, high = 0;
 };
 

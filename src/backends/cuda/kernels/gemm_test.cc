@@ -24,11 +24,11 @@ Convolution drawn_for(const GemmVariant& variant, std::mt19937& random) {
     v.size[0] = v.filter[0] = v.out[0] = v.stride[0] = v.dilation[0] = 1, v.pad[0] = 0;
     if (v.groups > 1) v.c = variant.k * (1 + static_cast<int>(random() % 2));
   }
-  if (variant.operand == Operand::i8) {
+  if (is_integer(variant.operand)) {
     v.alpha = 1, v.activation = v.before = v.after = 0;
-    v.x_unsigned = random() % 2, v.x_zero = static_cast<int>(random() % 100) - (v.x_unsigned ? 0 : 50);
+    v.x_unsigned = engine ? variant.operand == Operand::u8 : random() % 2 == 1;
+    v.x_zero = static_cast<int>(random() % 100) - (v.x_unsigned ? 0 : 50);
     v.w_unsigned = random() % 2, v.w_zero = random() % 2 ? 1 + static_cast<int>(random() % 90) : 0;
-    if (engine) v.x_unsigned = v.w_unsigned = false, v.x_zero = v.w_zero = 0;
     v.y_zero = static_cast<int>(random() % 20) - 5;
     v.y_type = !v.scale ? Element::i32 : random() % 2 ? Element::i8 : Element::u8;
     if (v.y_type == Element::u8) v.y_zero = std::abs(v.y_zero);

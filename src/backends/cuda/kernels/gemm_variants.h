@@ -87,7 +87,8 @@ inline constexpr GemmVariant kGemmVariants[] = {
   GEMM_ROW("_f16", f16, m, n, stages, cluster)   \
   GEMM_ROW("_bf16", bf16, m, n, stages, cluster) \
   GEMM_ROW("_tf32", tf32, m, n, stages, cluster) \
-  GEMM_ROW("_i8", i8, m, n, stages, cluster)
+  GEMM_ROW("_i8", i8, m, n, stages, cluster)     \
+  GEMM_ROW("_u8", u8, m, n, stages, cluster)
 #include "backends/cuda/kernels/gemm_wgmma_variants.inc"
 #undef GEMM_WGMMA
 #undef GEMM_ROW
@@ -98,6 +99,7 @@ inline constexpr GemmVariant kGemmVariants[] = {
   GEMM_ROW("_bf16", bf16)
   GEMM_ROW("_tf32", tf32)
   GEMM_ROW("_i8", i8)
+  GEMM_ROW("_u8", u8)
 #undef GEMM_ROW
   {"sparkle_gemm_wmma_f16", Operand::f16, GemmLoader::elements, 80, 64, 16, 16, 16, 16, 1, 128, 1, 4, 4 * 2048},
 };

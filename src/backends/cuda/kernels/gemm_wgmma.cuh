@@ -7,6 +7,7 @@
 #include "backends/cuda/kernels/gemm_splits.cuh"
 #include "backends/cuda/kernels/gemm_variants.h"
 #include "backends/cuda/kernels/gemm_tma_record.h"
+#include "backends/cuda/kernels/integers/zero_points.cuh"
 #include "backends/cuda/ptx/barrier.cuh"
 #include "backends/cuda/ptx/wgmma.cuh"
 
@@ -29,6 +30,8 @@ struct GemmWgmma {
   // 65536.
   static constexpr int kFewRegisters = 40, kManyRegisters = 232;
   using Sum = typename SumOf<kType>::Type;
+  static constexpr Operand kFilters = filter_operand(kType), kA = kSwapped ? kFilters : kType, kB = kSwapped ? kType : kFilters;
+  using ZeroPoints = PixelSums<kType, kM / kConsumers, kColumns, kSwapped>;
 
   // A part of the work: a tile of an instance, and which steps of k.
   struct Work {
@@ -102,23 +105,28 @@ struct GemmWgmma {
     }
   }
 
-  SPARKLE_DEVICE static void multiply_steps(SharedAddress shared, uint32_t consumer, uint32_t lane, int32_t steps, Turn& turn,
-                                            Sum (&sums)[kColumns / 2]) {
+  // `thread` of a consumer's 128.
+  SPARKLE_DEVICE static void multiply_steps(SharedAddress shared, uint32_t consumer, uint32_t thread, int32_t steps, Turn& turn,
+                                            ZeroPoints& zeros, Sum (&sums)[kColumns / 2]) {
+    const uint32_t lane = thread % 32;
     int before = 0;
     hold(sums);
     SPARKLE_ROLLED
     for (int32_t step = 0; step < steps; ++step) {
       const SharedAddress stage = shared + turn.stage * kStageBytes;
-      const uint64_t pixels = descriptor_of(stage + consumer * (kM / kConsumers * kBytes)),
-                     filters = descriptor_of(stage + kLeftBytes);
+      const SharedAddress lines = stage + consumer * (kM / kConsumers * kBytes);
+      const uint64_t pixels = descriptor_of(lines), filters = descriptor_of(stage + kLeftBytes);
       const uint64_t left = kSwapped ? filters : pixels, right = kSwapped ? pixels : filters;
       barrier_wait(full(shared, turn.stage), turn.parity);
       wgmma_fence();
       SPARKLE_UNROLL
       for (int k = 0; k < kProducts; ++k) {  // 32 bytes of k are 2 of the descriptors' units
-        multiply_group<kType, kColumns>(sums, left + 2 * k, right + 2 * k, k > 0 || step > 0);
+        multiply_group<kA, kB, kColumns>(sums, left + 2 * k, right + 2 * k, k > 0 || step > 0);
       }
       wgmma_commit();
+      if constexpr (is_integer(kType)) {
+        if (zeros.wanted) zeros.add(lines, thread);
+      }
       wgmma_wait<1>();  // the step before has been multiplied
       if (step > 0) let_go(shared, before, lane);
       before = turn.stage;
@@ -152,7 +160,7 @@ struct GemmWgmma {
         }
       }
       sync_warp();
-      Finish<kType> finish;
+      Finish<kType, true> finish;
       finish.begin(g, work.tile.n * kN + part * kWgmmaStripColumns + static_cast<int32_t>(lane % kLanes * 8),
                    static_cast<uint32_t>(work.instance));
       SPARKLE_ROLLED
@@ -168,7 +176,7 @@ struct GemmWgmma {
     const SharedAddress put = strip + lane % 4 * (2 * kStride) + lane / 4 * 4,
                         take = strip + lane / 2 * kStride + lane % 2 * 32;
     const int32_t first_row = work.tile.m * kM + static_cast<int32_t>(warp / 4 * kColumns + lane / 2);
-    Finish<kType> finish;
+    Finish<kType, true> finish;
     finish.begin(g, work.tile.n * kN + static_cast<int32_t>(warp % 4 * 16 + lane % 2 * 8),
                  static_cast<uint32_t>(work.instance));
     SPARKLE_ROLLED
@@ -229,7 +237,15 @@ struct GemmWgmma {
         Sum sums[kColumns / 2];
         SPARKLE_UNROLL
         for (int i = 0; i < kColumns / 2; ++i) sums[i] = 0;
-        multiply_steps(shared, consumer, thread % 32, work.steps, turn, sums);
+        ZeroPoints zeros;
+        const int32_t channel = is_integer(kType) ? work.instance * record.gemm.channel_instance[3] : 0;
+        if constexpr (is_integer(kType)) zeros.wanted = has_zero_points<kN>(record.gemm, channel, work.tile.n * kN);
+        multiply_steps(shared, consumer, thread % 128, work.steps, turn, zeros, sums);
+        if constexpr (is_integer(kType)) {
+          if (zeros.wanted)
+            zeros.take(record.gemm, channel, work.tile.n * kN, shared + kStripsAt + consumer * (4 * kStripBytes), thread % 128,
+                       2 + consumer, sums);
+        }
         if (record.gemm.splits > 1 &&
             !add_splits<Sum, kColumns / 8, 128 * kConsumers>(record.gemm, work.number, work.split, thread_id() - 128,
                                                              shared + kWordAt, reinterpret_cast<Sum(&)[kColumns / 8][4]>(sums),

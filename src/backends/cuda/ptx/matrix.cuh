@@ -43,6 +43,19 @@ template <>
 struct SumOf<Operand::i8> {
   using Type = int32_t;
 };
+template <>
+struct SumOf<Operand::u8> {
+  using Type = int32_t;
+};
+
+#ifndef __CUDACC__
+// An operand as the model names it.
+constexpr cuda_model::Product product_of(Operand type) {
+  constexpr cuda_model::Product kProducts[] = {cuda_model::Product::f16, cuda_model::Product::bf16, cuda_model::Product::tf32,
+                                               cuda_model::Product::s8, cuda_model::Product::u8};
+  return kProducts[static_cast<int>(type)];
+}
+#endif
 
 // sums[4] += 16 rows of A * 8 columns of B, 32 bytes of k.
 template <Operand kType>
@@ -58,15 +71,15 @@ SPARKLE_DEVICE void multiply(typename SumOf<kType>::Type (&sums)[4], const uint3
     SPARKLE_MMA("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "+f");
   } else if constexpr (kType == Operand::tf32) {
     SPARKLE_MMA("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "+f");
-  } else {
+  } else if constexpr (kType == Operand::i8) {
     SPARKLE_MMA("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", "+r");
+  } else {
+    static_assert(kType == Operand::i8, "no such instruction is written out here");
   }
 #undef SPARKLE_MMA
 #else
   const uint32_t b[2] = {b0, b1};
-  const cuda_model::Product products[] = {cuda_model::Product::f16, cuda_model::Product::bf16, cuda_model::Product::tf32,
-                                          cuda_model::Product::s8};
-  cuda_model::mma(products[static_cast<int>(kType)], sums, a, b);
+  cuda_model::mma(product_of(kType), sums, a, b);
 #endif
 }
 
@@ -123,6 +136,15 @@ SPARKLE_DEVICE int32_t sum_of_bytes(uint32_t bytes, int32_t sum) {
   return __dp4a(static_cast<int>(bytes), 0x01010101, sum);
 #else
   for (int i = 0; i < 4; ++i) sum += static_cast<int8_t>(bytes >> (8 * i));
+  return sum;
+#endif
+}
+// The same of unsigned ones.
+SPARKLE_DEVICE int32_t sum_of_unsigned_bytes(uint32_t bytes, int32_t sum) {
+#ifdef __CUDACC__
+  return static_cast<int32_t>(__dp4a(bytes, 0x01010101u, static_cast<uint32_t>(sum)));
+#else
+  for (int i = 0; i < 4; ++i) sum += static_cast<uint8_t>(bytes >> (8 * i));
   return sum;
 #endif
 }

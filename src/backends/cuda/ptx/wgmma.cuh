@@ -98,49 +98,39 @@ SPARKLE_DEVICE void take_registers() {
 #endif
 
 // d = (keep ? d : 0) + A * B
-template <Operand kType, int kN>
-SPARKLE_DEVICE void multiply_group(typename SumOf<kType>::Type (&d)[kN / 2], uint64_t a, uint64_t b, bool keep) {
+template <Operand kA, Operand kB, int kN>
+SPARKLE_DEVICE void multiply_group(typename SumOf<kA>::Type (&d)[kN / 2], uint64_t a, uint64_t b, bool keep) {
   static_assert(kN == 64 || kN == 128 || kN == 208 || kN == 256);
+  static_assert(kA == kB || (is_integer(kA) && is_integer(kB)));
 #ifdef __CUDACC__
-  if constexpr (kN == 208 && kType == Operand::f16) {
-    SPARKLE_WGMMA_208("m64n208k16", "f32.f16.f16", ", 1, 1, 0, 0", "+f");
-  } else if constexpr (kN == 208 && kType == Operand::bf16) {
-    SPARKLE_WGMMA_208("m64n208k16", "f32.bf16.bf16", ", 1, 1, 0, 0", "+f");
-  } else if constexpr (kN == 208 && kType == Operand::tf32) {
-    SPARKLE_WGMMA_208("m64n208k8", "f32.tf32.tf32", ", 1, 1", "+f");
-  } else if constexpr (kN == 208 && kType == Operand::i8) {
-    SPARKLE_WGMMA_208("m64n208k32", "s32.s8.s8", "", "+r");
-  } else if constexpr (kN == 64 && kType == Operand::f16) {
-    SPARKLE_WGMMA_64("m64n64k16", "f32.f16.f16", ", 1, 1, 0, 0", "+f");
-  } else if constexpr (kN == 64 && kType == Operand::bf16) {
-    SPARKLE_WGMMA_64("m64n64k16", "f32.bf16.bf16", ", 1, 1, 0, 0", "+f");
-  } else if constexpr (kN == 64 && kType == Operand::tf32) {
-    SPARKLE_WGMMA_64("m64n64k8", "f32.tf32.tf32", ", 1, 1", "+f");
-  } else if constexpr (kN == 64 && kType == Operand::i8) {
-    SPARKLE_WGMMA_64("m64n64k32", "s32.s8.s8", "", "+r");
-  } else if constexpr (kN == 128 && kType == Operand::f16) {
-    SPARKLE_WGMMA_128("m64n128k16", "f32.f16.f16", ", 1, 1, 0, 0", "+f");
-  } else if constexpr (kN == 128 && kType == Operand::bf16) {
-    SPARKLE_WGMMA_128("m64n128k16", "f32.bf16.bf16", ", 1, 1, 0, 0", "+f");
-  } else if constexpr (kN == 128 && kType == Operand::tf32) {
-    SPARKLE_WGMMA_128("m64n128k8", "f32.tf32.tf32", ", 1, 1", "+f");
-  } else if constexpr (kN == 128 && kType == Operand::i8) {
-    SPARKLE_WGMMA_128("m64n128k32", "s32.s8.s8", "", "+r");
-  } else if constexpr (kN == 256 && kType == Operand::f16) {
-    SPARKLE_WGMMA_256("m64n256k16", "f32.f16.f16", ", 1, 1, 0, 0", "+f");
-  } else if constexpr (kN == 256 && kType == Operand::bf16) {
-    SPARKLE_WGMMA_256("m64n256k16", "f32.bf16.bf16", ", 1, 1, 0, 0", "+f");
-  } else if constexpr (kN == 256 && kType == Operand::tf32) {
-    SPARKLE_WGMMA_256("m64n256k8", "f32.tf32.tf32", ", 1, 1", "+f");
-  } else if constexpr (kN == 256 && kType == Operand::i8) {
-    SPARKLE_WGMMA_256("m64n256k32", "s32.s8.s8", "", "+r");
-  } else {
-    static_assert(kN == 0, "no such instruction is written out here");
+#define SPARKLE_WGMMA_OF(n)                                                   \
+  if constexpr (kA == Operand::f16) {                                         \
+    SPARKLE_WGMMA_##n("m64n" #n "k16", "f32.f16.f16", ", 1, 1, 0, 0", "+f");  \
+  } else if constexpr (kA == Operand::bf16) {                                 \
+    SPARKLE_WGMMA_##n("m64n" #n "k16", "f32.bf16.bf16", ", 1, 1, 0, 0", "+f"); \
+  } else if constexpr (kA == Operand::tf32) {                                 \
+    SPARKLE_WGMMA_##n("m64n" #n "k8", "f32.tf32.tf32", ", 1, 1", "+f");       \
+  } else if constexpr (kA == Operand::i8 && kB == Operand::i8) {              \
+    SPARKLE_WGMMA_##n("m64n" #n "k32", "s32.s8.s8", "", "+r");                \
+  } else if constexpr (kA == Operand::u8 && kB == Operand::i8) {              \
+    SPARKLE_WGMMA_##n("m64n" #n "k32", "s32.u8.s8", "", "+r");                \
+  } else if constexpr (kA == Operand::i8 && kB == Operand::u8) {              \
+    SPARKLE_WGMMA_##n("m64n" #n "k32", "s32.s8.u8", "", "+r");                \
+  } else {                                                                    \
+    static_assert(kN == 0, "no such instruction is written out here");        \
   }
+  if constexpr (kN == 64) {
+    SPARKLE_WGMMA_OF(64)
+  } else if constexpr (kN == 128) {
+    SPARKLE_WGMMA_OF(128)
+  } else if constexpr (kN == 208) {
+    SPARKLE_WGMMA_OF(208)
+  } else {
+    SPARKLE_WGMMA_OF(256)
+  }
+#undef SPARKLE_WGMMA_OF
 #else
-  const cuda_model::Product products[] = {cuda_model::Product::f16, cuda_model::Product::bf16, cuda_model::Product::tf32,
-                                          cuda_model::Product::s8};
-  cuda_model::wgmma(products[static_cast<int>(kType)], kN, d, a, b, keep);
+  cuda_model::wgmma(product_of(kA), product_of(kB), kN, d, a, b, keep);
 #endif
 }
 

@@ -135,8 +135,7 @@ std::vector<Schedule> gemm_cuda_schedules(const Stage& stage, const Variant& var
   const auto& params = get<GemmParams>(stage.params);
   if (params.epilogue.has_post_op()) return refuse(Reason::type_not_served);
   const std::string_view operand = cuda_operand(stage);
-  // Zero points ask for padding that the engine does not write, and for sums of rows that it does not show.
-  if (by_engine(variant.name) && operand == "i8") return refuse(Reason::type_not_served);
+  if (operand == "i8" && variant.name.ends_with("_in_turn")) return refuse(Reason::type_not_served);
   const MathUnit* unit = unit_for(variant, operand, device);
   if (!unit) return refuse(operand.empty() ? Reason::type_not_served : Reason::unit_missing);
   const bool elements = variant.name.ends_with("_elements");

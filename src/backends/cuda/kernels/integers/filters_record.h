@@ -12,7 +12,7 @@ inline constexpr int kFiltersThreads = 128;
 struct FiltersRecord {
   const void* from = nullptr;
   uint8_t* to = nullptr;
-  int32_t* sums = nullptr;
+  int32_t* sums = nullptr;  // a row, or of rectangles of taps: [taps_h + 1][taps_w + 1][row]
   const void* x_zero = nullptr;
   uint8_t* padding = nullptr;  // none: it is there already
   uint32_t rows = 0;           // of all matrices; 0: they are there already
@@ -21,7 +21,8 @@ struct FiltersRecord {
   Divisor size[4];  // taps along t,r,s, channels
   int32_t strides[4] = {};
   int32_t k = 0, w_stride = 0;
-  uint8_t flip = 0;  // 128: bytes are unsigned
+  int32_t taps_h = 0, taps_w = 0;  // 0: all at once
+  uint8_t flip = 0;                // 128: bytes are unsigned
 };
 
 }  // namespace sparkle::cuda

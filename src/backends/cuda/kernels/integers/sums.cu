@@ -109,22 +109,49 @@ SPARKLE_KERNEL(sparkle_integer_filters, FiltersRecord, kFiltersThreads, 4) {
   int64_t from = int64_t{fast_divmod(row, record.n_by)} * record.filter;
   for (int i = 3; i >= 0; --i) from += int64_t{fast_divmod(row, record.matrices[i])} * record.instance[i];
   uint8_t* to = record.to + int64_t{block_x()} * record.w_stride;
+  const auto byte_at = [&](int32_t k) -> uint8_t {
+    if (k >= record.k) return 0;
+    auto rest = static_cast<uint32_t>(k);
+    int64_t at = from;
+    for (int i = 3; i >= 0; --i) at += int64_t{fast_divmod(rest, record.size[i])} * record.strides[i];
+    return static_cast<uint8_t>(load_global(static_cast<const uint8_t*>(record.from) + at) ^ record.flip);
+  };
+  // Of the block's threads, in the first.
+  const auto total = [&](int32_t sum) {
+    const SharedAddress own = shared_base() + 4 * thread_id();
+    sync_block();
+    store_shared_4(own, static_cast<uint32_t>(sum));
+    sync_block();
+    for (int i = 1; i < kFiltersThreads && thread == 0; ++i)
+      sum += static_cast<int32_t>(load_shared_4(own + 4 * static_cast<uint32_t>(i)));
+    return sum;
+  };
   int32_t sum = 0;
   for (int32_t k = thread; k < record.w_stride; k += kFiltersThreads) {
-    uint8_t byte = 0;
-    if (k < record.k) {
-      auto rest = static_cast<uint32_t>(k);
-      int64_t at = from;
-      for (int i = 3; i >= 0; --i) at += int64_t{fast_divmod(rest, record.size[i])} * record.strides[i];
-      byte = static_cast<uint8_t>(load_global(static_cast<const uint8_t*>(record.from) + at) ^ record.flip);
-    }
+    const uint8_t byte = byte_at(k);
     sum += static_cast<int8_t>(byte);
     store_global(to + k, byte);
   }
-  const SharedAddress own = shared_base() + 4 * thread_id();
-  store_shared_4(own, static_cast<uint32_t>(sum));
-  sync_block();
-  if (thread > 0) return;
-  for (int i = 1; i < kFiltersThreads; ++i) sum += static_cast<int32_t>(load_shared_4(own + 4 * static_cast<uint32_t>(i)));
-  store_global(record.sums + block_x(), sum);
+  int32_t* const sums = record.sums + block_x();
+  if (record.taps_h == 0) {
+    sum = total(sum);
+    if (thread == 0) store_global(sums, sum);
+    return;
+  }
+  // A row of rectangles after the other: the taps of a line so far, and the rectangle above, which this thread wrote.
+  const int32_t channels = static_cast<int32_t>(record.size[3].size), line = record.taps_w + 1;
+  for (int32_t s = thread; s < line; s += kFiltersThreads) store_global(sums + int64_t{s} * record.rows, 0);
+  for (int32_t r = 0; r < record.taps_h; ++r) {
+    int32_t of_line = 0;
+    if (thread == 0) store_global(sums + int64_t{(r + 1) * line} * record.rows, 0);
+    for (int32_t s = 0; s < record.taps_w; ++s) {
+      const int32_t first = (r * record.taps_w + s) * channels;
+      int32_t of_tap = 0;
+      for (int32_t c = thread; c < channels; c += kFiltersThreads) of_tap += static_cast<int8_t>(byte_at(first + c));
+      of_line += total(of_tap);
+      if (thread > 0) continue;
+      const int32_t above = r == 0 ? 0 : load_own(sums + int64_t{r * line + s + 1} * record.rows);
+      store_global(sums + int64_t{(r + 1) * line + s + 1} * record.rows, above + of_line);
+    }
+  }
 }

@@ -1,4 +1,5 @@
-// The kernels of gemm_wgmma_variants.inc and the halo kernel on signed bytes whose zero point is 0.
+// The kernels of gemm_wgmma_variants.inc and the halo kernel on bytes: filters signed, pixels signed here and unsigned in
+// gemm_wgmma_u8_sm90a.cu.
 #include "backends/cuda/kernels/gemm_halo.cuh"
 #include "backends/cuda/kernels/gemm_wgmma.cuh"
 

@@ -192,7 +192,7 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
   const int64_t channels = g.channels_by.size, channel_steps = divided(channels, s->k);
   const int64_t all_steps = std::max<int64_t>(1, engine ? params.window.taps() * channel_steps : divided(g.k, s->k));
   g.w_unrounded = tf32;
-  g.all_k = static_cast<int32_t>(all_steps * s->k);
+  g.all_k = static_cast<int32_t>(engine ? params.window.taps() * channels : all_steps * s->k);
   g.splits = 1;
   if (s->split > 1) {
     g.split_steps = static_cast<int32_t>(divided(all_steps, s->split));
@@ -223,7 +223,7 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
                            (elements && !plain                    ? "_elements_"
                             : tile->variant.ends_with("_in_turn") ? "_in_turn_"
                                                                   : "_") +
-                           std::string(operand);
+                           std::string(engine && stage.inputs[0].dtype == DType::u8 ? "u8" : operand);
   SPARKLE_TRY(function, shop.functions->get(name, product.shared_bytes));
   product.function = function, product.kernel = name;
   // Where the record of a product begins within what is launched.
@@ -243,7 +243,7 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
     kernel->tables.push_back(std::move(counters));
   }
   if (integers) {
-    SPARKLE_CHECK(add_integer_operands(*kernel, product, setup, at, shop, constants, workspace));
+    SPARKLE_CHECK(add_integer_operands(*kernel, product, setup, at, engine, shop, constants, workspace));
   } else if (constants >> 1 & 1) {
     g.w_unrounded = 0;
     kernel->packings.push_back({1, setup.w_elements * size, packing_key(setup, w, params.loader, tf32),

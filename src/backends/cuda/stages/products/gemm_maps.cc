@@ -26,7 +26,10 @@ OperandMaps maps_of(const Stage& stage, const GemmSetup& setup, const CudaTile& 
   OperandMaps m;
   const DType type = stage.inputs[0].dtype;
   // The engine rounds to TF32 on the way.
-  m.type = type == DType::f32 ? CuTensorType::tf32 : type == DType::bf16 ? CuTensorType::bf16 : CuTensorType::f16;
+  m.type = element == 1          ? CuTensorType::u8
+           : type == DType::f32  ? CuTensorType::tf32
+           : type == DType::bf16 ? CuTensorType::bf16
+                                 : CuTensorType::f16;
   const FeatureMap x = p.loader == Loader::window ? feature_map(stage.inputs[0]) : FeatureMap{1, g.k, 1, 1, g.m};
   const int64_t sizes[4] = {x.c, x.w, x.h, x.n}, strides[3] = {g.x_strides[3], g.x_strides[2], g.x_strides[0]};
   for (size_t i = 0; i < 4; ++i) m.x_sizes[i] = static_cast<uint64_t>(std::max<int64_t>(1, sizes[i]));

@@ -18,8 +18,9 @@ Result<CudaKernelPtr> make_integer_depthwise(const Stage& stage, const Depthwise
 
 // Bytes for a product on Tensor Cores, whose GemmRecord begins at `at` of what is launched: the right operand as signed rows
 // and what they add up to, and the zero point of x as padding - packed where they are constants, else made by a launch of
-// `kernel` in the workspace from `workspace` on, which grows - scale, bias and zero points.
-Status add_integer_operands(CudaKernel& kernel, KernelLaunch& product, GemmSetup& setup, size_t at, const Workshop& shop,
-                            uint32_t constants, int64_t& workspace);
+// `kernel` in the workspace from `workspace` on, which grows - scale, bias and zero points. `engine`: it copies the pixels,
+// with zeros where the image ends, so that sums of the taps that are inside take the padding's place.
+Status add_integer_operands(CudaKernel& kernel, KernelLaunch& product, GemmSetup& setup, size_t at, bool engine,
+                            const Workshop& shop, uint32_t constants, int64_t& workspace);
 
 }  // namespace sparkle::cuda
