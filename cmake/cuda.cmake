@@ -1,6 +1,6 @@
 # CUDA kernels. Where nvcc 13 is - a system toolkit, else the one that `scripts/setup cuda` brings - each file of
-# src/backends/cuda/kernels/**/*.cu becomes a fatbin: sm_80 and PTX for what comes later, files *_sm90a.cu for sm_90a alone. They lie in the
-# library as they are (target sparkle_cuda_images, cuda_images.h); nothing links against CUDA.
+# src/backends/cuda/kernels/**/*.cu becomes a fatbin: sm_80 for all of 8.x and PTX of 9.0 for what comes later - not of 8.0, whose
+# kernels could not wait for those before them -, files *_sm90a.cu for sm_90a alone. They lie in the library as they are (target sparkle_cuda_images, cuda_images.h); nothing links against CUDA.
 set(SPARKLE_CUDA AUTO CACHE STRING "CUDA: AUTO (code for cards where nvcc is found), ON (with it), MODEL (without it: for tests) or OFF")
 set_property(CACHE SPARKLE_CUDA PROPERTY STRINGS AUTO ON MODEL OFF)
 set(SPARKLE_WITH_CUDA_KERNELS OFF)
@@ -31,7 +31,7 @@ if(SPARKLE_WITH_CUDA_KERNELS)
   file(WRITE ${cuda_folder}/nvcc_version "${SPARKLE_NVCC_VERSION}\n")
   foreach(source ${cuda_kernels})
     get_filename_component(name ${source} NAME_WE)
-    set(architectures -gencode arch=compute_80,code=[sm_80,compute_80])
+    set(architectures -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=compute_90)
     if(name MATCHES "_sm90a$")
       set(architectures -gencode arch=compute_90a,code=sm_90a)
     endif()

@@ -194,13 +194,20 @@ class Plan:
             result = f"cuda/model_video_unet{kind}.json"
             command = [self.sparkle, "bench", "--device", "cuda", "--model", network, *(["--runs", "1"] if self.dry else [])]
             command += ["--output", self.folder / result]
-            yield Step(f"cuda_{precision}_video_unet", command, 200, result, skip)
+            step = Step(f"cuda_{precision}_video_unet", command, 200, result, skip)
+            yield step
+            yield self.with_full_edges(step, f"cuda/edges_video_unet{kind}.json")
             if precision == "fp32":
                 continue
             passes = ["--passes", "1" if self.dry else "25", "--noise", "0.6", "--most", VIDEO_MOST[precision]]
             command = [self.sparkle, "drift", wide, network, "--device", "cuda", *passes]
             yield Step(f"drift_video_unet_{precision}", command, 120, skip=skip)
         yield self.drop_video(skip)
+
+    def with_full_edges(self, step, result):
+        """The same where no kernel of a graph begins before the one that it follows is over: what programmatic edges bring."""
+        command = ["env", "SPARKLE_CUDA_EDGES=full", *step.command[:-1], self.folder / result]
+        return Step(f"{step.name}_full_edges", command, step.seconds, result, step.skip)
 
     def pipeline(self, device, name, network, more=(), skip=""):
         """Items one by one beside the same through a pipeline: how busy the device is."""
@@ -228,6 +235,8 @@ class Plan:
                     step.command[-1] = self.folder / step.result
                     step.skip = self.no_make
                     yield step
+                    if device == "cuda":
+                        yield self.with_full_edges(step, f"cuda/edges_resnet50_n{batch}{kind}.json")
                 yield self.pipeline(device, f"resnet50_n{batch}", network, skip=self.no_make)
                 yield Step(f"{device}_drop_n{batch}", ["rm", "-f", network], 10, skip=self.no_make)
         yield from self.video()

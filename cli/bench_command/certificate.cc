@@ -41,7 +41,7 @@ std::string cpu_says(std::string_view key) {
 nlohmann::json environment() {
   nlohmann::json set = nlohmann::json::object();
   for (const char* name : {"DNNL_MAX_CPU_ISA", "LP_NATIVE_VECTOR_WIDTH", "OMP_NUM_THREADS", "ONEDNN_MAX_CPU_ISA",
-                           "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS"})
+                           "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS", "SPARKLE_CUDA_EDGES"})
     if (const char* value = std::getenv(name)) set[name] = value;
   return set;
 }

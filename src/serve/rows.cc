@@ -10,7 +10,7 @@
 namespace sparkle::serve {
 namespace {
 
-double element(const HostTensor& t, int64_t i) {
+double number_at(const HostTensor& t, int64_t i) {
   if (t.dtype == DType::f32) return t.data<float>()[i];
   if (t.dtype == DType::f64) return t.data<double>()[i];
   const uint16_t bits = t.data<uint16_t>()[i];
@@ -23,9 +23,9 @@ double tolerance(DType type) { return type == DType::bf16 ? 5e-2 : type == DType
 bool floats_agree(const HostTensor& a, const HostTensor& b) {
   double largest = 0;
   for (int64_t i = 0; i < a.elements(); ++i)
-    if (const double x = element(a, i); std::isfinite(x)) largest = std::max(largest, std::abs(x));
+    if (const double x = number_at(a, i); std::isfinite(x)) largest = std::max(largest, std::abs(x));
   for (int64_t i = 0; i < a.elements(); ++i) {
-    const double x = element(a, i), y = element(b, i);
+    const double x = number_at(a, i), y = number_at(b, i);
     if (x == y || (std::isnan(x) && std::isnan(y))) continue;
     if (!(std::abs(x - y) <= tolerance(a.dtype) * largest)) return false;
   }

@@ -76,6 +76,7 @@ void barrier_wait(SharedAddress barrier, uint32_t parity) {
 
 void tma_load(SharedAddress to, const void* map, const int32_t* at, int rank, SharedAddress barrier, const uint16_t* offsets,
               uint16_t blocks) {
+  check_waited("a tensor copy");
   const MapShape shape = decode(map);
   if (static_cast<int>(shape.rank) != rank) fault("a tensor map of another rank");
   if (shape.im2col != (offsets != nullptr)) fault("a tensor map of the other mode");
@@ -109,6 +110,7 @@ void tma_load(SharedAddress to, const void* map, const int32_t* at, int rank, Sh
 }
 
 void tma_store(const void* map, const int32_t* at, int rank, SharedAddress from) {
+  check_waited("a tensor store");
   const MapShape shape = decode(map);
   if (static_cast<int>(shape.rank) != rank || shape.im2col)
     fault("stores by a tensor map that is not tiled, or of another rank");

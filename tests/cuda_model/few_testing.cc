@@ -137,6 +137,7 @@ std::string run_few_in_model(const FewLayer& v, uint32_t seed, uint32_t blocks, 
   cuda_model::Launch launch;
   launch.grid = {blocks, static_cast<uint32_t>(tile->groups), 1}, launch.block.x = kFewThreads;
   launch.shared_bytes = static_cast<uint32_t>(tile->shared_bytes()), launch.seed = seed;
+  launch.early = true;
   const std::string error = cuda_model::launch(*kernel, launch, &record);
   for (const Data* d : {&x, &w, &scale, &bias, static_cast<const Data*>(&y)}) cuda_model::forget_memory(d->bytes.data());
   if (!error.empty()) return error;

@@ -171,6 +171,7 @@ std::string run_in_model(const FlashKernel& of, const AttentionCase& c, uint32_t
       {static_cast<uint32_t>(c.batches * heads * blocks)}, {static_cast<uint32_t>(of.threads)}, {}, 0, seed};
   launch.shared_bytes = static_cast<uint32_t>(of.matrices ? flash_shared_bytes(of.queries, of.size, p.mask)
                                                           : flash_fma_shared_bytes(of.size, c.depth, c.columns));
+  launch.early = true;
   const std::string error = cuda_model::launch(*kernel, launch, &r);
   for (Held* o : {&q, &k, &v, &mask, &y}) cuda_model::forget_memory(o->bytes.data());
   cuda_model::forget_memory(lengths.data());

@@ -273,6 +273,7 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
   if (kernel == nullptr) return std::string("there is no kernel ") + variant.kernel;
   cuda_model::Launch launch{
       {}, {static_cast<uint32_t>(variant.threads)}, {}, static_cast<uint32_t>(variant.shared_bytes), seed};
+  launch.early = true;
   std::string error;
   if (variant.loader == GemmLoader::halo) {
     GemmHaloRecord halo;
@@ -345,6 +346,7 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
   }
   for (const auto& [at, bytes] : given) cuda_model::forget_memory(at);
   if (!error.empty()) return error;
+  if (cuda_model::blocks_without_leave() > 0) return "blocks never let the kernels behind them begin";
   for (const uint32_t counter : counters) {
     if (counter != 0) return "a counter is not zero again";
   }

@@ -34,6 +34,7 @@ void start(Thread& thread) {
   thread.run = boost::context::fiber(std::allocator_arg, stacks(), [&thread](boost::context::fiber&& back) {
     thread.back = std::move(back);
     machine().kernel->run(machine().record);
+    if (machine().early && !thread.waited) fault("ends without griddepcontrol.wait, while what it follows may still run");
     thread.finished = true;
     return std::move(thread.back);
   });
@@ -120,6 +121,7 @@ void run_cluster(Cluster& cluster) {
       }
       thread->run = {};  // unwinds what a fault has left in the middle
     }
+    m.without_leave += !block->gave_leave;
   }
 }
 
@@ -191,7 +193,7 @@ std::string launch(const Kernel& kernel, const Launch& launch, const void* recor
   Machine& m = machine();
   m = {};
   m.kernel = &kernel, m.record = record, m.random = launch.seed * 0x9e3779b97f4a7c15u | 1;
-  m.launched = {launch.grid, launch.block, launch.cluster};
+  m.launched = {launch.grid, launch.block, launch.cluster}, m.early = launch.early;
   for (uint32_t z = 0; z < launch.grid.z; z += launch.cluster.z) {
     for (uint32_t y = 0; y < launch.grid.y; y += launch.cluster.y) {
       for (uint32_t x = 0; x < launch.grid.x; x += launch.cluster.x) {
@@ -311,6 +313,12 @@ uint32_t ballot(bool vote) {
   });
   return s.result;
 }
+uint64_t blocks_without_leave() {
+  const std::lock_guard lock(one_at_a_time());
+  return machine().without_leave;
+}
+void wait_for_prerequisites() { self().waited = true; }
+void launch_dependents() { self().warp->block->gave_leave = true; }
 uint32_t atomic_add(uint32_t* at, uint32_t value) {
   check_global(at, 4, "atom.add");
   const uint32_t before = *at;
@@ -326,7 +334,12 @@ uint32_t atomic_min(uint32_t* at, uint32_t value) {
 
 void allow_memory(const void* begin, size_t bytes) { allowed()[static_cast<const unsigned char*>(begin)] = bytes; }
 void forget_memory(const void* begin) { allowed().erase(static_cast<const unsigned char*>(begin)); }
+void check_waited(const char* what) {
+  if (machine().early && machine().current && !self().waited)
+    fault(std::string(what) + " before griddepcontrol.wait, while what it follows may still run");
+}
 void check_global(const void* at, uint32_t bytes, const char* what) {
+  check_waited(what);
   if (reinterpret_cast<uintptr_t>(at) % bytes)
     fault(std::string(what) + " of " + std::to_string(bytes) + " bytes at an address that is no multiple of it");
   const auto& ranges = allowed();

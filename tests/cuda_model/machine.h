@@ -59,8 +59,8 @@ struct Thread {
   boost::context::fiber run, back;
   Warp* warp = nullptr;
   uint32_t id = 0, lane = 0;
-  bool finished = false;
-  std::function<bool()> ready;  // empty: it is
+  bool finished = false, waited = false;  // waited: for what the launch follows
+  std::function<bool()> ready;            // empty: it is
   const char* waits_for = "";
   std::deque<std::vector<Copy>> copies{1};  // the last group is the open one
 };
@@ -98,6 +98,7 @@ struct Block {
   Cluster* cluster = nullptr;
   Size3 id;
   uint32_t rank = 0;
+  bool gave_leave = false;
   std::vector<unsigned char> shared;
   std::vector<Word> words;
   std::vector<uint32_t> reads;  // [word][warp of the cluster]
@@ -132,6 +133,8 @@ struct Machine {
   Cluster* cluster = nullptr;
   Thread* current = nullptr;
   std::string error;
+  bool early = false;
+  uint64_t without_leave = 0;  // blocks
   uint64_t random = 1;
   uint64_t next_random() {
     random ^= random << 13, random ^= random >> 7, random ^= random << 17;
@@ -161,6 +164,7 @@ enum class Access { read, write, async_write, async_read };
 unsigned char* shared_bytes(SharedAddress address, uint32_t bytes, uint32_t alignment, const char* what);
 void touch(SharedAddress address, uint32_t bytes, Warp& warp, Access access, const char* what);
 void poison(SharedAddress address, uint32_t bytes);
+void check_waited(const char* what);  // before device memory is touched
 void check_global(const void* at, uint32_t bytes, const char* what);
 uint32_t swizzled(uint32_t address, uint32_t swizzle);
 

@@ -31,10 +31,14 @@ std::vector<const Kernel*> all_kernels();
 struct Launch {
   Size3 grid, block, cluster;
   uint32_t shared_bytes = 0;
-  uint64_t seed = 1;  // of the order in which threads run and copies land
+  uint64_t seed = 1;   // of the order in which threads run and copies land
+  bool early = false;  // what it follows may still run: until a thread has waited for that, device memory is closed to it
 };
 // Runs the kernel to its end. Errors: the sentence of the first fault, else empty. One launch at a time in a process.
 std::string launch(const Kernel& kernel, const Launch& launch, const void* record);
+
+// Blocks of the launch before that were over without having let what follows begin.
+uint64_t blocks_without_leave();
 
 // Device memory: where any is named, accesses outside of all that is named are faults.
 void allow_memory(const void* begin, size_t bytes);
@@ -80,6 +84,8 @@ uint32_t shuffle(uint32_t value, uint32_t lane,
                  uint32_t exclusive_or);  // from `lane`, or where that is 0 from this ^ the other
 uint32_t ballot(bool vote);
 void sync_cluster();
+void wait_for_prerequisites();  // griddepcontrol.wait
+void launch_dependents();
 uint32_t atomic_add(uint32_t* at, uint32_t value);
 uint32_t atomic_min(uint32_t* at, uint32_t value);
 

@@ -30,10 +30,12 @@ BODY = {
 HEADERS = {HALO: "gemm_halo.cuh", BYTES: "gemm_wgmma.cuh", FLOAT8: "gemm_wgmma.cuh", WGMMA: "gemm_wgmma.cuh",
            CLUSTER: "gemm_wgmma.cuh", FLASH: "attention/flash.cuh",
            FLASH_FMA: "attention/flash_fma.cuh", FEW: "gemm_few.cuh", FEW_ROWS: "gemm_few.cuh", WMMA: "gemm_wmma.cuh"}
+PROLOGUES = (WGMMA, CLUSTER, BYTES, FLOAT8, HALO)
 F_FLASH, F_FMA, F_ROWS = "kernels/attention/flash.cuh", "kernels/attention/flash_fma.cuh", "kernels/attention/flash_rows.cuh"
 F_SCORES, F_INDEX = "kernels/attention/flash_scores.cuh", "kernels/attention/attention_index.cuh"
 F_FEW, F_WMMA = "kernels/gemm_few.cuh", "kernels/gemm_wmma.cuh"
 F_HALO = "kernels/gemm_halo.cuh"
+F_TARGET = "ptx/target.cuh"
 F_MMA, F_WGMMA, F_PIPELINE = "kernels/gemm_mma.cuh", "kernels/gemm_wgmma.cuh", "kernels/gemm_pipeline.cuh"
 # name: kernel, file, what stands there, what is planted.
 MISTAKES = {
@@ -116,6 +118,16 @@ MISTAKES = {
     "wmma_half_of_k": (WMMA, F_WMMA, "k + k_first, x_instance", "k, x_instance"),
     "wmma_columns_as_rows": (WMMA, F_WMMA, "store_fragment(out, sums, kSide);", "store_fragment(out, sums, kSide + 4);"),
     "cluster_ends_early": (CLUSTER, F_WGMMA, "if constexpr (kCluster > 1) sync_cluster();", ""),
+    "wgmma_begins_too_soon": (WGMMA, F_WGMMA, "wait_for_prerequisites();", ""),
+    "cluster_copies_too_soon": (CLUSTER, F_WGMMA,
+        "wait_for_prerequisites();\n    launch_dependents();\n\n    if (group == 0) {",
+        "launch_dependents();\n    if (group != 0) wait_for_prerequisites();\n    if (group == 0) {"),
+    "wgmma_half_waits": (WGMMA, F_WGMMA,
+        "wait_for_prerequisites();",
+        "if (group != 0 || thread_id() == 0) wait_for_prerequisites();"),
+    "wgmma_lets_none_begin": (WGMMA, F_WGMMA, "launch_dependents();", ""),
+    "halo_begins_too_soon": (HALO, F_HALO, "wait_for_prerequisites();", ""),
+    "begins_too_soon": (MMA, F_TARGET, "cuda_model::wait_for_prerequisites();", ""),
     "nothing_flash": (FLASH, F_FLASH, "", ""),
     "nothing_flash_fma": (FLASH_FMA, F_FMA, "", ""),
     "flash_early_read": (FLASH, F_FLASH, "wait_copies<0>();", "wait_copies<1>();"),
@@ -170,9 +182,10 @@ def main():
             write(out / name / "backends" / "cuda" / where, text)
         record, threads, body = BODY[kind]
         header = HEADERS.get(kind, "gemm_mma.cuh")
+        entry = "SPARKLE_KERNEL_WITH_PROLOGUE" if kind in PROLOGUES else "SPARKLE_KERNEL"
         write(out / f"planted_{name}.cu", f'#include "{name}/backends/cuda/kernels/{header}"\n\n'
               f"using namespace sparkle::planted_{name};\n\n"
-              f"SPARKLE_KERNEL(sparkle_planted_{name}, {record}, {threads}, 1) {{ {body}::run(record); }}\n")
+              f"{entry}(sparkle_planted_{name}, {record}, {threads}, 1) {{ {body}::run(record); }}\n")
         print(out / f"planted_{name}.cu", out / name)
 
 

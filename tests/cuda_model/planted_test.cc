@@ -87,7 +87,8 @@ GemmVariant variant_of(std::string_view name) {
   if (name.starts_with("cluster") || name == "nothing_cluster") return kCluster;
   for (const char* wgmma :
        {"wrong_phase", "wrong_phase_of_copies", "copies_without_waiting", "wrong_descriptor", "wrong_stride", "let_go_too_soon",
-        "sums_read_early", "missing_wgmma_fence", "wrong_bytes", "barriers_unsynchronised", "nothing_wgmma"}) {
+        "sums_read_early", "wgmma_begins_too_soon", "wgmma_half_waits", "wgmma_lets_none_begin", "missing_wgmma_fence",
+        "wrong_bytes", "barriers_unsynchronised", "nothing_wgmma"}) {
     if (name == wgmma) return kWgmma;
   }
   return kMma;
@@ -131,6 +132,12 @@ constexpr Mistake kMistakes[] = {
     {"cluster_share_to_itself", ""},
     {"cluster_ends_early", "has ended"},
     {"float8_sums_kept_in_tensor_cores", "instead of"},
+    {"begins_too_soon", "before griddepcontrol.wait"},
+    {"wgmma_begins_too_soon", "griddepcontrol.wait"},
+    {"cluster_copies_too_soon", "a tensor copy before griddepcontrol.wait"},
+    {"wgmma_half_waits", "ends without griddepcontrol.wait"},
+    {"wgmma_lets_none_begin", "never let the kernels behind them begin"},
+    {"halo_begins_too_soon", "griddepcontrol.wait"},
     {"bytes_of_pixels_unsynchronised", "race: "},
     {"bytes_outside_forgotten", "instead of"},
     {"few_unshifted", "instead of"},

@@ -41,7 +41,7 @@ inline void fail_next(const char* symbol, CuResult result) {
   model_function<void(const char*, int)>("cuda_model_fail_next")(symbol, static_cast<int>(result));
 }
 struct ModelCounts {
-  unsigned long long launches = 0, graph_launches = 0, copies = 0, graphs = 0, allocations = 0;
+  unsigned long long launches = 0, graph_launches = 0, copies = 0, graphs = 0, allocations = 0, early_launches = 0;
 };
 inline ModelCounts model_counts() {
   ModelCounts counts;

@@ -3,6 +3,7 @@
 #include "backends/cuda/cuda_testing.h"
 #include "backends/self_tests/sample_run.h"
 #include "backends/self_tests/sample_testing.h"
+#include "families/deform/deform.h"
 #include "families/registry.h"
 #include "families/rotary/rotary.h"
 #include "families/sample/sample.h"
@@ -144,6 +145,31 @@ TEST(CudaSample, RandomPositions) {
     }
     grid.push_back(spatial);
     return Stage{p, {draw.any(type, x), draw.any(type, grid)}, {draw.any(type, y)}};
+  });
+}
+
+TEST(CudaDeform, RandomOffsets) {
+  constexpr DType kReals[] = {DType::f32, DType::f16, DType::bf16};
+  check(120, [&](Draw& draw, uint32_t seed) {
+    DeformParams p;
+    for (size_t i = 0; i < 2; ++i) {
+      p.filter[i] = draw.pick(1, 3), p.stride[i] = draw.pick(1, 2);
+      p.dilation[i] = draw.pick(1, 2), p.pad_begin[i] = draw.pick(0, 2);
+    }
+    p.groups = draw.pick(1, 3), p.offset_groups = draw.pick(1, 2);
+    p.bias = draw.chance(50), p.mask = draw.chance(50);
+    const DType type = kReals[seed % std::size(kReals)];
+    const int64_t n = draw.pick(1, 2), inner = 2 * draw.pick(1, 5), taps = p.filter[0] * p.filter[1];
+    const int64_t k = p.groups * draw.pick(1, draw.chance(20) ? 70 : 9), rows = draw.pick(1, 7), columns = draw.pick(1, 7);
+    Stage stage;
+    stage.params = p;
+    stage.inputs = {draw.any(type, {n, p.groups * inner, draw.pick(1, 9), draw.pick(1, 9)}),
+                    draw.any(type, {k, inner, p.filter[0], p.filter[1]}),
+                    draw.any(type, {n, p.offset_groups * taps * 2, rows, columns})};
+    if (p.bias) stage.inputs.push_back(draw.any(type, {k}));
+    if (p.mask) stage.inputs.push_back(draw.any(type, {n, p.offset_groups * taps, rows, columns}));
+    stage.outputs = {draw.any(type, {n, k, rows, columns})};
+    return stage;
   });
 }
 

@@ -6,6 +6,8 @@ namespace sparkle::cuda {
 namespace {
 
 constexpr size_t kMostGraphs = 8;
+// What to do about a driver that does not take edges that CUDA has.
+const std::string kWithoutEarly = " (of a graph with programmatic edges, which SPARKLE_CUDA_EDGES=full leaves out)";
 
 // Bytes of a slot that a step reads or writes.
 struct Touch {
@@ -116,6 +118,18 @@ CudaProgram::CudaProgram(const Workshop& shop, std::span<const Launch> launches)
   }
   steps_.push_back(launches_.size());
   reporting_ = std::move(reporting);
+  if (context_->full_edges().empty()) let_begin_early();
+}
+
+// Chains, which are what streams with this attribute are captured as: a launch that follows one other, and is the first to do
+// so. Edges of forks and joins stay full ones. What was left out as implied is still implied: a kernel is over after those that
+// it waits for are, since each of its threads waits.
+void CudaProgram::let_begin_early() {
+  std::vector<bool> is_followed(launches_.size());
+  for (ProgramLaunch& p : launches_) {
+    p.early = p.after.size() == 1 && !is_followed[p.after[0]];
+    if (p.early) is_followed[p.after[0]] = true;
+  }
 }
 
 Status CudaProgram::open_reports() {
@@ -182,7 +196,12 @@ Result<std::shared_ptr<Graph>> CudaProgram::graph(std::span<Buffer* const> slots
     how.shared_bytes = p.launch.shared_bytes;
     how.params = params;
     CuGraphNode node = nullptr;
-    SPARKLE_CU(d, d.graph_kernel(&node, owned.graph, after.data(), after.size(), &how), "cuGraphAddKernelNode");
+    SPARKLE_CU(d, d.graph_kernel(&node, owned.graph, after.data(), p.early ? 0 : after.size(), &how), "cuGraphAddKernelNode");
+    if (p.early) {
+      CuGraphEdge edge;
+      edge.from_port = kPortProgrammatic, edge.type = kEdgeProgrammatic;
+      SPARKLE_CU(d, d.graph_dependencies(owned.graph, after.data(), &node, &edge, 1), "cuGraphAddDependencies" + kWithoutEarly);
+    }
     if (p.launch.cluster != std::array<unsigned, 3>{1, 1, 1}) {
       CuLaunchAttributeValue value{};
       value.cluster = {p.launch.cluster[0], p.launch.cluster[1], p.launch.cluster[2]};
@@ -191,7 +210,8 @@ Result<std::shared_ptr<Graph>> CudaProgram::graph(std::span<Buffer* const> slots
     nodes.push_back(node);
   }
   CuGraphExec exec = nullptr;
-  SPARKLE_CU(d, d.graph_instantiate(&exec, owned.graph, 0), "cuGraphInstantiate");
+  const bool early = std::any_of(launches_.begin(), launches_.end(), [](const auto& p) { return p.early; });
+  SPARKLE_CU(d, d.graph_instantiate(&exec, owned.graph, 0), "cuGraphInstantiate" + (early ? kWithoutEarly : std::string()));
   auto graph = std::make_shared<Graph>(context_, exec);
   fresh = true;
   if (graphs_.size() >= kMostGraphs)

@@ -13,6 +13,7 @@ struct ProgramLaunch {
   KernelLaunch launch;
   std::vector<std::pair<int, int64_t>> places;  // slot and bytes, for each of launch.addresses
   std::vector<size_t> after;                    // launches of the program
+  bool early = false;                           // begins while the one before it ends, and waits for it itself
 };
 
 // A graph for one set of slots.
@@ -45,6 +46,7 @@ class CudaProgram final : public Program {
   std::mutex mutex;  // held while graph() is called
 
  private:
+  void let_begin_early();
   Status open_reports();
   // The launch's record with addresses in it.
   Result<std::vector<std::byte>> record_of(const ProgramLaunch& launch, std::span<const CuAddress> slots) const;

@@ -70,6 +70,16 @@ TEST_F(CommandCuda, SaysWhatTheDeviceIsGiven) {
               "--source is a page of its own");
 }
 
+TEST_F(CommandCuda, EdgesOfGraphsCanAllBeFullOnes) {
+  const std::string run = "run " SPARKLE_SOURCE_DIR "/models/upscale2x.onnx --shape image=1x3x4x4 --device cuda";
+  const auto with = [&](const char* edges) { return sparkle(run, model() + " export SPARKLE_CUDA_EDGES=" + edges + ";"); };
+  const Said full = with("full"), unknown = with("soft");
+  EXPECT_SAYS(full.out, "no kernel begins before those that it follows are over, since SPARKLE_CUDA_EDGES asks for it");
+  EXPECT_EQ(sparkle(run, model()).out.find("no kernel begins"), std::string::npos);
+  EXPECT_NE(unknown.status, 0);
+  EXPECT_SAYS(unknown.err, "SPARKLE_CUDA_EDGES is 'soft'; it may be 'full' or 'programmatic'.");
+}
+
 // An index that lies outside is named in the words that the CPU has for it.
 TEST_F(CommandCuda, NamesIndicesThatLieOutside) {
   GraphBuilder b;
@@ -84,17 +94,18 @@ TEST_F(CommandCuda, NamesIndicesThatLieOutside) {
   EXPECT_EQ(card.err, host.err);
 }
 
-// A convolution, one whose taps are moved by its values, and what is left of that above zero: no kernel for DeformConv yet.
+// A negation, a convolution whose taps it moves, and what is left of that above zero, in doubles: of these DeformConv has no
+// kernel on GPUs.
 class CommandCudaHost : public CommandCuda {
  protected:
   void SetUp() override {
     CommandCuda::SetUp();
     if (IsSkipped()) return;
     GraphBuilder b;
-    const TensorId x = b.input({1, 8, 6, 6});
-    const TensorId offsets = b.op("Conv", ConvOp{}, {x, b.weights({18, 8, 3, 3})});
-    DeformConvOp moved;
-    const TensorId y = b.op("DeformConv", moved, {x, b.weights({4, 8, 3, 3}), offsets});
+    const TensorId x = b.input({1, 8, 6, 6}, DType::f64), places = b.input({1, 18, 4, 4}, DType::f64);
+    const TensorId w = b.op("Cast", CastOp{DType::f64}, {b.weights({4, 8, 3, 3})});
+    const TensorId offsets = b.pointwise(PointwiseOp::neg, {places});
+    const TensorId y = b.op("DeformConv", DeformConvOp{}, {x, w, offsets});
     b.graph.outputs = {b.pointwise(PointwiseOp::relu, {y})};
     moved_ = save(b.graph, "moved.onnx");
   }
@@ -144,7 +155,7 @@ TEST_F(CommandCudaHost, ForbiddenOrRequiredItIsStatus3NamingTheLayer) {
   for (const char* option : {" --fallback forbid", " --require device=cuda"}) {
     const Said said = sparkle(run + option, model());
     EXPECT_EQ(said.status, 3) << said.err;
-    EXPECT_SAYS(said.err, "Step 'n1'");
+    EXPECT_SAYS(said.err, "Step 'n2'");
   }
   const std::string compile = "compile --device cuda " + moved_ + " -o out.sparkle";
   for (const char* option : {" --fallback forbid", " --require device=cuda"}) {
@@ -172,7 +183,7 @@ TEST_F(CommandCudaHost, CompiledFilesHoldTheHostsSteps) {
     for (const char* command : {"run", "bench --runs 2", "explain"}) {
       const Said said = sparkle(std::string(command) + " --device cuda out.sparkle" + option, model());
       EXPECT_EQ(said.status, 3) << command << option << said.err;
-      EXPECT_SAYS(said.err, "Step 'n1'");
+      EXPECT_SAYS(said.err, "Step 'n2'");
     }
   EXPECT_SAYS(refusal("run --device cpu out.sparkle", model()), "was compiled for the device");
 }
@@ -180,7 +191,8 @@ TEST_F(CommandCudaHost, CompiledFilesHoldTheHostsSteps) {
 // Two convolutions with moved taps and a negation between: it stays with them.
 TEST_F(CommandCudaHost, CheapStepsBetweenTheHostsGoThereToo) {
   GraphBuilder b;
-  const TensorId x = b.input({1, 2, 6, 6}), offsets = b.input({1, 2, 6, 6}), w = b.weights({2, 2, 1, 1});
+  const TensorId x = b.input({1, 2, 6, 6}, DType::f64), offsets = b.input({1, 2, 6, 6}, DType::f64);
+  const TensorId w = b.op("Cast", CastOp{DType::f64}, {b.weights({2, 2, 1, 1})});
   const auto moved = [&](TensorId from) { return b.op("DeformConv", DeformConvOp{}, {from, w, offsets}); };
   b.graph.outputs = {moved(b.pointwise(PointwiseOp::neg, {moved(x)}))};
   const std::string model_file = save(b.graph, "twice.onnx");

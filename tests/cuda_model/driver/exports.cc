@@ -472,6 +472,31 @@ EXPORT cuGraphKernelNodeSetAttribute(CuGraphNode node, CuLaunchAttributeId attri
   GraphNode& n = *real<GraphNode>(node);
   return set_cluster(*n.function, *value, n.launch);
 }
+EXPORT cuGraphAddDependencies_v2(CuGraph graph, const CuGraphNode* from, const CuGraphNode* to, const CuGraphEdge* edges,
+                                 size_t count) {
+  MODEL_CALL("cuGraphAddDependencies_v2", true);
+  Graph& g = *real<Graph>(graph);
+  const auto place_of = [&](CuGraphNode node) {
+    return static_cast<size_t>(
+        std::find_if(g.nodes.begin(), g.nodes.end(), [&](const auto& n) { return n.get() == real<GraphNode>(node); }) -
+        g.nodes.begin());
+  };
+  const auto& device = call.driver.devices[static_cast<size_t>(call.context->device)];
+  for (size_t i = 0; i < count; ++i) {
+    const CuGraphEdge edge = edges ? edges[i] : CuGraphEdge{};
+    const bool early = edge.type == kEdgeProgrammatic;
+    MODEL_NEEDS(place_of(from[i]) < place_of(to[i]) && place_of(to[i]) < g.nodes.size(), CuResult::invalid_value);
+    MODEL_NEEDS(edge.to_port == 0 && edge.type <= kEdgeProgrammatic, CuResult::invalid_value);
+    MODEL_NEEDS(edge.from_port <= kPortLaunchOrder && early == (edge.from_port != 0), CuResult::invalid_value);
+    for (const unsigned char byte : edge.reserved) MODEL_NEEDS(byte == 0, CuResult::invalid_value);
+    MODEL_NEEDS(!early || device.attributes.at(CuDeviceAttribute::compute_capability_major) >= 9, CuResult::not_supported);
+    GraphNode& node = *real<GraphNode>(to[i]);
+    MODEL_NEEDS(std::count(node.after.begin(), node.after.end(), place_of(from[i])) == 0, CuResult::invalid_value);
+    node.after.push_back(place_of(from[i]));
+    node.early = node.early || early;
+  }
+  return CuResult::success;
+}
 EXPORT cuGraphInstantiateWithFlags(CuGraphExec* exec, CuGraph graph, unsigned long long) {
   MODEL_CALL("cuGraphInstantiateWithFlags", true);
   auto nodes = std::make_shared<std::vector<GraphNode>>();
@@ -550,11 +575,11 @@ extern "C" __attribute__((visibility("default"))) void cuda_model_fail_next(cons
   const std::lock_guard lock(driver.mutex);
   driver.fail_symbol = symbol, driver.fail_result = static_cast<CuResult>(result);
 }
-// What was done so far: launches of kernels, of graphs, copies, graphs made, allocations.
+// What was done so far: launches of kernels, of graphs, copies, graphs made, allocations, launches behind programmatic edges.
 extern "C" __attribute__((visibility("default"))) void cuda_model_counts(unsigned long long* counts) {
   Driver& driver = Driver::get();
   const std::lock_guard lock(driver.mutex);
   const Counts& c = driver.counts;
-  const unsigned long long all[] = {c.launches, c.graph_launches, c.copies, c.graphs, c.allocations};
+  const unsigned long long all[] = {c.launches, c.graph_launches, c.copies, c.graphs, c.allocations, c.early_launches};
   std::copy(std::begin(all), std::end(all), counts);
 }

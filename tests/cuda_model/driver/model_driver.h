@@ -53,6 +53,7 @@ struct GraphNode {
   const Function* function = nullptr;
   KernelLaunch launch;
   std::vector<size_t> after;
+  bool early = false;  // by a programmatic edge
 };
 struct Graph {
   std::vector<std::unique_ptr<GraphNode>> nodes;
@@ -104,7 +105,7 @@ struct Context {
 
 // What was done so far, for tests.
 struct Counts {
-  unsigned long long launches = 0, graph_launches = 0, copies = 0, graphs = 0, allocations = 0;
+  unsigned long long launches = 0, graph_launches = 0, copies = 0, graphs = 0, allocations = 0, early_launches = 0;
 };
 
 class Driver {

@@ -1,6 +1,28 @@
 #include "backends/cuda/driver/context.h"
 
+#include <cstdlib>
+
 namespace sparkle::cuda {
+namespace {
+
+constexpr int kLeastForEarly = 90, kDriverForEarly = 12030;
+
+Result<std::string> why_full_edges(const Driver& driver, const DeviceInfo& device) {
+  const char* asked = std::getenv("SPARKLE_CUDA_EDGES");
+  const std::string edges = asked && *asked ? asked : "programmatic";
+  if (edges == "full") return std::string("SPARKLE_CUDA_EDGES asks for it");
+  if (edges != "programmatic")
+    return Error{Reason::bad_usage,
+                 "The environment's SPARKLE_CUDA_EDGES is '" + edges + "'; it may be 'full' or 'programmatic'."};
+  if (device.capability < kLeastForEarly)
+    return "compute capability " + std::to_string(device.capability / 10) + "." + std::to_string(device.capability % 10) +
+           " has no others";
+  if (driver.version() < kDriverForEarly || !driver.graph_dependencies)
+    return std::string("the driver is older than CUDA 12.3");
+  return std::string();
+}
+
+}  // namespace
 
 Result<std::shared_ptr<Context>> Context::open(std::shared_ptr<Driver> driver, size_t index) {
   const DeviceInfo& device = driver->devices()[index];
@@ -11,6 +33,8 @@ Result<std::shared_ptr<Context>> Context::open(std::shared_ptr<Driver> driver, s
   context->driver_ = std::move(driver);
   context->index_ = index;
   const Driver& d = *context->driver_;
+  SPARKLE_TRY(full_edges, why_full_edges(d, device));
+  context->full_edges_ = std::move(full_edges);
   SPARKLE_CU(d, d.primary_retain(&context->context_, device.handle), "cuDevicePrimaryCtxRetain");
   const Current current(*context);
   for (CuStream& stream : context->streams_) SPARKLE_CU(d, d.stream_create(&stream, kStreamNonBlocking), "cuStreamCreate");

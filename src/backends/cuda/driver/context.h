@@ -11,7 +11,8 @@ namespace sparkle::cuda {
 
 class Context {
  public:
-  // Errors: device_unusable saying why, and what the driver says.
+  // SPARKLE_CUDA_EDGES=full in the environment: graphs without programmatic edges, to compare with. Errors: device_unusable
+  // saying why, bad_usage for another value there, and what the driver says.
   static Result<std::shared_ptr<Context>> open(std::shared_ptr<Driver> driver, size_t index);
   // Of a device that is only described: nothing may be asked of its driver.
   static std::shared_ptr<Context> described(Device description);
@@ -24,6 +25,8 @@ class Context {
   CuContext handle() const { return context_; }
   static constexpr size_t kStreams = 3;
   CuStream stream(size_t i) const { return streams_[i]; }
+  // Why a kernel of a graph begins when those before it are over, and no earlier; empty: it may, by a programmatic edge.
+  const std::string& full_edges() const { return full_edges_; }
 
  private:
   Context() = default;
@@ -32,6 +35,7 @@ class Context {
   std::optional<DeviceInfo> described_;
   CuContext context_ = nullptr;
   CuStream streams_[kStreams] = {};
+  std::string full_edges_;
 };
 
 // Makes a context the calling thread's for as long as this lives, whatever was current before.

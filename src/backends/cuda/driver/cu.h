@@ -116,6 +116,14 @@ struct CuKernelNodeParams {
   CuContext context = nullptr;
 };
 
+// When what an edge of a graph leads to may begin; zeros: when what it comes from is over.
+struct CuGraphEdge {
+  unsigned char from_port = 0, to_port = 0, type = 0;
+  unsigned char reserved[5] = {};
+};
+// The port that opens once all blocks have called launch_dependents or are over; edges from it are of a type of their own.
+inline constexpr unsigned char kPortProgrammatic = 1, kPortLaunchOrder = 2, kEdgeProgrammatic = 1;
+
 struct CuUuid {
   char bytes[16] = {};
 };

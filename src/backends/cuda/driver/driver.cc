@@ -47,6 +47,8 @@ Status Driver::load() {
 #define CU_FUNCTION(member, symbol, parameters)                                 \
   member = reinterpret_cast<CuResult(*) parameters>(::dlsym(library_, symbol)); \
   if (!member && missing.empty()) missing = symbol;
+#define CU_NEWER_FUNCTION(member, symbol, parameters) \
+  member = reinterpret_cast<CuResult(*) parameters>(::dlsym(library_, symbol));
 #include "backends/cuda/driver/cu_functions.inc"
 #undef CU_FUNCTION
   if (!missing.empty()) return unusable("the library '" + path_ + "' has no " + missing + "; install a newer driver");

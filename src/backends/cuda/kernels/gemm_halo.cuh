@@ -176,6 +176,8 @@ struct GemmHalo {
       fence_barrier_init();
     }
     sync_block();
+    wait_for_prerequisites();
+    launch_dependents();
     if (group == 0) {
       give_registers<40>();
       if (thread_id() == 0) copy(record, shared, pixels, taps);

@@ -223,6 +223,8 @@ struct GemmWgmma {
     } else {
       sync_block();
     }
+    wait_for_prerequisites();
+    launch_dependents();
 
     if (group == 0) {
       give_registers<kFewRegisters>();

@@ -3,8 +3,8 @@
 
 using namespace sparkle::cuda;
 
-#define GEMM_WGMMA(m, n, stages, cluster)                                                  \
-  SPARKLE_KERNEL(sparkle_gemm_wgmma_##m##x##n##x##cluster##_e5m2, GemmTmaRecord, 384, 1) { \
-    GemmWgmma<Operand::e5m2, m, n, stages, cluster>::run(record);                          \
+#define GEMM_WGMMA(m, n, stages, cluster)                                                                  \
+  SPARKLE_KERNEL_WITH_PROLOGUE(sparkle_gemm_wgmma_##m##x##n##x##cluster##_e5m2, GemmTmaRecord, 384, 1) { \
+    GemmWgmma<Operand::e5m2, m, n, stages, cluster>::run(record);                                          \
   }
 #include "backends/cuda/kernels/products/gemm_float8_variants.inc"

@@ -4,9 +4,9 @@
 
 using namespace sparkle::cuda;
 
-#define GEMM_WGMMA(m, n, stages, cluster)                                                 \
-  SPARKLE_KERNEL(sparkle_gemm_wgmma_##m##x##n##x##cluster##_f16, GemmTmaRecord, 384, 1) { \
-    GemmWgmma<Operand::f16, m, n, stages, cluster>::run(record);                          \
+#define GEMM_WGMMA(m, n, stages, cluster)                                                               \
+  SPARKLE_KERNEL_WITH_PROLOGUE(sparkle_gemm_wgmma_##m##x##n##x##cluster##_f16, GemmTmaRecord, 384, 1) { \
+    GemmWgmma<Operand::f16, m, n, stages, cluster>::run(record);                                        \
   }
 #include "backends/cuda/kernels/gemm_wgmma_variants.inc"
-SPARKLE_KERNEL(sparkle_gemm_halo_f16, GemmHaloRecord, 384, 1) { GemmHalo<Operand::f16>::run(record); }
+SPARKLE_KERNEL_WITH_PROLOGUE(sparkle_gemm_halo_f16, GemmHaloRecord, 384, 1) { GemmHalo<Operand::f16>::run(record); }

@@ -5,9 +5,9 @@
 
 using namespace sparkle::cuda;
 
-#define GEMM_WGMMA(m, n, stages, cluster)                                                \
-  SPARKLE_KERNEL(sparkle_gemm_wgmma_##m##x##n##x##cluster##_i8, GemmTmaRecord, 384, 1) { \
-    GemmWgmma<Operand::i8, m, n, stages, cluster>::run(record);                          \
+#define GEMM_WGMMA(m, n, stages, cluster)                                                              \
+  SPARKLE_KERNEL_WITH_PROLOGUE(sparkle_gemm_wgmma_##m##x##n##x##cluster##_i8, GemmTmaRecord, 384, 1) { \
+    GemmWgmma<Operand::i8, m, n, stages, cluster>::run(record);                                        \
   }
 #include "backends/cuda/kernels/gemm_wgmma_variants.inc"
-SPARKLE_KERNEL(sparkle_gemm_halo_i8, GemmHaloRecord, 384, 1) { GemmHalo<Operand::i8>::run(record); }
+SPARKLE_KERNEL_WITH_PROLOGUE(sparkle_gemm_halo_i8, GemmHaloRecord, 384, 1) { GemmHalo<Operand::i8>::run(record); }
