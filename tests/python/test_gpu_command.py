@@ -82,6 +82,13 @@ def test_who_is_ended_ends_its_step(tmp_path):
     assert not pathlib.Path(f"/proc/{(tmp_path / 'pid').read_text(encoding='utf-8').strip()}").exists()
 
 
+def test_drivers_keep_what_they_compile_in_the_archive(tmp_path):
+    runner = Runner(tmp_path, "tests")
+    assert runner.run(shell("compiles", 'mkdir -p "$CUDA_CACHE_PATH" && echo "$CUDA_CACHE_MAXSIZE" > "$CUDA_CACHE_PATH/index"'))
+    with tarfile.open(tmp_path / "gpu_tests.tar.gz") as archive:
+        assert int(archive.extractfile("cache/nv/index").read()) >= 1 << 30
+
+
 def test_caches_come_from_archives_alone(tmp_path):
     command = [
         sys.executable,

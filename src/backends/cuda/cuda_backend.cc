@@ -49,7 +49,7 @@ class BackendOfDevice final : public CudaBackend {
         if (t.stream()) (void)t.wait(t.submitted(), {});
   }
   Status open() {
-    SPARKLE_TRY(functions, Functions::load(shop_.context));
+    SPARKLE_TRY(functions, Functions::open(shop_.context));
     shop_.functions = std::move(functions);
     const std::string folder = !options_.cache                 ? std::string()
                                : options_.cache_folder.empty() ? cache_folder()

@@ -33,6 +33,8 @@ class Driver {
 
   const std::vector<DeviceInfo>& devices() const { return devices_; }
   int version() const { return version_; }
+  // "cuMemAlloc said CUDA_ERROR_..., and its text".
+  std::string words_of(CuResult result, std::string_view what) const;
   // An error of the reason that fits the result: out_of_memory, device_lost or device_unusable. `what`: "cuMemAlloc".
   Error error_of(CuResult result, std::string_view what) const;
 

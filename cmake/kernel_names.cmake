@@ -1,0 +1,15 @@
+# The kernels of a fatbin, a name a line, from what ptxas said of them: cmake -DLOG=FILE -DNAMES=FILE -P kernel_names.cmake.
+# A kernel that is asked for is found by these, so that no other file's module is loaded for it.
+file(STRINGS ${LOG} lines REGEX "Compiling entry function")
+set(names "")
+foreach(line ${lines})
+  if(line MATCHES "Compiling entry function '([A-Za-z0-9_]+)'")
+    list(APPEND names ${CMAKE_MATCH_1})
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES names)
+if(NOT names)
+  message(FATAL_ERROR "ptxas named no kernel in ${LOG}; look at what it says there.")
+endif()
+list(JOIN names "\n" text)
+file(WRITE ${NAMES} "${text}\n")
