@@ -2,7 +2,7 @@
 """PyTorch (cuDNN, cuBLAS) on the layers of shapes/*.csv, and a table of Sparkle's times beside it.
 
   gpu_peers.py time  --layers shapes/resnet50.csv ... --output peers.json [--device cuda] [--whole 1,32]
-               [--video-unet 2x192x64]
+               [--video-unet 2x192x64] [--filter TEXT] [--ways bf16,bf16_fused] [--made-up]
   gpu_peers.py table --ours FOLDER --peers peers.json
   gpu_peers.py same  FOUND.npy WANTED.npy
 
@@ -14,6 +14,7 @@ timed by the clock; that only tries the program. The file is rewritten after eve
 nothing.
 --video-unet times the network of bench/gpu/video_unet.py, and writes its inputs and output in f32 as .npy beside the file: what
 Sparkle must make of them, which `same` compares.
+--made-up needs no PyTorch and measures nothing: every time is what 1 TFLOP/s would take, which tries the rest of the way.
 `table` reads layers_*, matrix_*, half_*, bfloat_* and model_*.json of `scripts/gpu` and prints times and quotients: above 1
 Sparkle is faster. Whole networks of Sparkle count by the sum of their steps on the device, as events count the peer.
 """
@@ -208,11 +209,32 @@ def ways_on(device):
     return WAYS if device == "cuda" else ("f32",)
 
 
-def measure(arguments):
+def layers_of(arguments):
     layers = {}
     for path in arguments.layers:
         for layer in read_layers(path):
-            layers.setdefault(layer["name"], layer)
+            if not arguments.filter or any(text in layer["name"] for text in arguments.filter):
+                layers.setdefault(layer["name"], layer)
+    return layers
+
+
+def make_up(arguments):
+    """A file like one of `measure`, of a peer that does not exist."""
+    time_of = lambda flops: {"median_ms": flops * 1e-9, "min_ms": flops * 1e-9, "gflops": 1000.0}
+    ways = arguments.ways or WAYS
+    networks = [(f"resnet50_n{batch}", 8e9 * batch) for batch in arguments.whole]
+    networks += [("video_unet", 285e9)] if arguments.video_unet else []
+    result = {
+        "device": "made up",
+        "layers": {name: {way: time_of(flops_of(layer)) for way in ways} for name, layer in layers_of(arguments).items()},
+        "networks": {name: {way: time_of(flops) for way in ways if "_" not in way} for name, flops in networks},
+    }
+    pathlib.Path(arguments.output).write_text(json.dumps(result, indent=1) + "\n")
+    return 0
+
+
+def measure(arguments):
+    layers = layers_of(arguments)
     try:
         import torch
     except ImportError as error:
@@ -242,6 +264,8 @@ def measure(arguments):
 
     def attempt(into, call):
         for way in ways_on(device):
+            if arguments.ways and way not in arguments.ways:
+                continue
             try:
                 into[way] = call(way)
             except Exception as error:  # a layer that the peer cannot do, or has no memory for, is a row that says so
@@ -359,7 +383,10 @@ def main():
                         help="batches of the whole ResNet-50: 1,32")
     timing.add_argument("--video-unet", type=lambda text: [int(n) for n in text.split("x")],
                         help="batch, base channels and size of the video UNet: 2x192x64")
-    timing.set_defaults(call=measure)
+    timing.add_argument("--filter", action="append", default=[], metavar="TEXT", help="only layers with this in their names")
+    timing.add_argument("--ways", type=lambda text: text.split(","), help="only these: bf16,bf16_fused")
+    timing.add_argument("--made-up", action="store_true", help="made-up times, without PyTorch")
+    timing.set_defaults(call=lambda arguments: make_up(arguments) if arguments.made_up else measure(arguments))
     tables = commands.add_parser("table", help="print Sparkle's times beside them")
     tables.add_argument("--ours", required=True, metavar="FOLDER")
     tables.add_argument("--peers", metavar="FILE.json")
