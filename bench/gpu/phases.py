@@ -14,6 +14,7 @@ from runner import Step
 PHASES = ("describe", "tests", "kernels", "layers", "networks", "peers", "tune", "short")
 PRECISIONS = {"cuda": ("bf16", "fp16", "tf32", "fp32"), "vulkan": ("fp16", "matrix", "fp32")}
 PHASE_SECONDS = 570  # of one device
+DRY_SECONDS = 300  # of each step at least
 # What a row's file is called by, as scripts/gpu_peers.py reads it.
 KIND = {"fp32": "layers", "tf32": "matrix", "matrix": "matrix", "fp16": "half", "bf16": "bfloat"}
 OPTIONS = {
@@ -41,7 +42,10 @@ class Plan:
         self.make, self.no_make = pathlib.Path(sparkle).parent / "bench" / "make_network", ""
 
     def steps(self, phase):
-        return getattr(self, phase)()
+        for step in getattr(self, phase)():
+            if self.dry:  # software devices are slow, and how slow is not what a dry run tries
+                step.seconds = max(step.seconds, DRY_SECONDS)
+            yield step
 
     def batched(self, batch):
         """shapes/resnet50.csv at another batch size, its rows' names with it."""

@@ -135,8 +135,8 @@ def test_what_travels_is_limited(tmp_path, monkeypatch):
     copies.chmod(0o755)
     sparkle = tmp_path / "sparkle"
     sparkle.write_bytes(b"\0" * 1000)
-    size = pack.pack(ROOT, sparkle, tmp_path / "to", strip=copies)
-    assert (tmp_path / "to" / "scripts" / "gpu").exists() and size < pack.MOST_ALL
+    size, command = pack.pack(ROOT, sparkle, tmp_path / "to", strip=copies)
+    assert (tmp_path / "to" / "scripts" / "gpu").exists() and size < pack.MOST_ALL and command == 1000
     monkeypatch.setattr(pack, "MOST_BINARY", 999)
     with pytest.raises(pack.TooLarge, match="may travel"):
         pack.pack(ROOT, sparkle, tmp_path / "to", strip=copies)
