@@ -27,6 +27,8 @@ OPTIONS = {
 # The video UNet by batch, base channels and size; what 16 bits may do to it in 25 passes on its own outputs: on a CPU, which
 # rounds weights alone, they do 0.0006 and 0.0041.
 VIDEO, VIDEO_DRY, VIDEO_MOST = (2, 192, 64), (1, 16, 16), {"fp16": "0.003", "bf16": "0.02"}
+LEAST = {"n": 1, "c": 1, "h": 1, "w": 1, "k": 1, "r": 1, "s": 1, "stride_h": 1, "stride_w": 1, "pad_h": 0, "pad_w": 0,
+         "dil_h": 1, "dil_w": 1, "groups": 1}
 TYPES = {"fp32": "f32", "fp16": "f16", "bf16": "bf16"}
 MAKE_SECONDS = {"fp32": 60, "fp16": 40, "bf16": 40}  # to write that: 3.5 GB in fp32
 TINY = "ic16ih8oc16oh8kh3ph1"
@@ -59,6 +61,33 @@ class Plan:
                 writer.writerow({**row, "name": f"{row['name']}_n{batch}", "n": batch})
         return path
 
+    def problems(self, path):
+        """The layers of a list as benchdnn writes them: `sparkle bench --batch` takes these without a bias and an activation."""
+        out = self.folder / f"{path.stem}.benchdnn"
+        lines = []
+        with open(path, newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                r = {key: int(row.get(key) or least) for key, least in LEAST.items()}
+                groups = f"g{r['groups']}" if r["groups"] > 1 else ""
+                axes = ""
+                for axis, size, taps in (("h", "h", "r"), ("w", "w", "s")):
+                    seen = (r[taps] - 1) * r[f"dil_{axis}"] + 1
+                    rows = (r[size] + 2 * r[f"pad_{axis}"] - seen) // r[f"stride_{axis}"] + 1
+                    axes += f"i{axis}{r[size]}o{axis}{rows}k{axis}{r[taps]}s{axis}{r[f'stride_{axis}']}"
+                    axes += f"d{axis}{r[f'dil_{axis}'] - 1}p{axis}{r[f'pad_{axis}']}"
+                lines.append(f"{groups}mb{r['n']}ic{r['c']}oc{r['k']}{axes}n\"{row['name']}\"\n")
+        out.write_text("".join(lines), encoding="utf-8")
+        return out
+
+    def alone(self, device, precision, path, seconds):
+        """Convolutions without bias and activation, beside the peers' alone."""
+        options = ["--dt", precision, "--dir", "FWD_D"]
+        what = ["--conv", TINY, *OPTIONS[precision]] if self.dry else ["--batch", self.problems(path), *options]
+        step = self.bench(device, precision, f"alone_{path.stem}", what, seconds)
+        step.result = f"{device}/{KIND[precision]}-alone_{path.stem}.json"
+        step.command[-1] = self.folder / step.result
+        return step
+
     def bench(self, device, precision, name, what, seconds, more=()):
         result = f"{device}/{KIND[precision]}_{name}.json"
         (self.folder / device).mkdir(parents=True, exist_ok=True)
@@ -73,7 +102,7 @@ class Plan:
                 "--device",
                 device,
                 *what,
-                *OPTIONS[precision],
+                *([] if "--dt" in what or "--precision" in what else OPTIONS[precision]),
                 *small,
                 *more,
                 "--output",
@@ -184,7 +213,9 @@ class Plan:
         for precision, device in ((p, d) for i in range(4) for d in self.devices for p in PRECISIONS[d][i : i + 1]):
             for path in lists:
                 what = ["--conv", TINY] if self.dry else ["--layers", path]
-                yield self.bench(device, precision, path.stem, what, 70)
+                yield self.bench(device, precision, path.stem, what, 55)
+                if precision == "bf16":
+                    yield self.alone(device, precision, path, 55)
 
     def find_make(self):
         """The program that makes networks: unpacked where it was packed, else the build's; `no_make` says why there is none."""

@@ -1,5 +1,6 @@
 """scripts/gpu without a GPU: no step loses another's results, archives are complete at any time, limits and rates are kept."""
 
+import csv
 import json
 import pathlib
 import subprocess
@@ -273,14 +274,31 @@ def test_batches_have_no_time_for_a_round_and_transforms_no_file(tmp_path, monke
 def test_made_up_peers_go_through_the_table(tmp_path):
     script = [sys.executable, ROOT / "scripts" / "gpu_peers.py"]
     peers, ours = tmp_path / "peers.json", tmp_path / "ours"
-    what = ["--layers", ROOT / "shapes" / "gpu.csv", "--filter", "l2_", "--ways", "bf16,bf16_fused", "--whole", "1"]
+    ways = "bf16,bf16_fused,bf16_alone"
+    what = ["--layers", ROOT / "shapes" / "gpu.csv", "--filter", "l2_", "--ways", ways, "--whole", "1"]
     subprocess.run([*script, "time", *what, "--made-up", "--output", peers], check=True)
     ours.mkdir()
     rows = [{"name": "l2_64_56x56_n32", "median_ms": 3.7}]
     (ours / "bfloat_gpu.json").write_text(json.dumps({"rows": rows}), encoding="utf-8")
+    rows[0]["median_ms"] = 1.85
+    (ours / "bfloat-alone_gpu.json").write_text(json.dumps({"rows": rows}), encoding="utf-8")
     done = subprocess.run([*script, "table", "--ours", ours, "--peers", peers], capture_output=True, text=True, check=True)
-    assert "geometric mean of bf16 over ours: 2.0" in done.stdout and "resnet50_n1" in done.stdout
+    assert "geometric mean of bf16 over ours with bias and ReLU (aim: 1.3): 2.0" in done.stdout and "resnet50_n1" in done.stdout
+    assert "geometric mean of bf16_alone over ours of convolutions alone (aim: 1.0): 3.99" in done.stdout
     assert "few_" not in done.stdout
+
+
+# What bench --batch reads is what the list says: the layers' own numbers of multiply-adds tell.
+def test_layers_alone_are_those_of_the_list(tmp_path, monkeypatch):
+    steps = {step.name: step for step in steps_of("layers", ("cuda",), tmp_path, monkeypatch)}
+    step = steps["cuda_bf16_alone_resnet50_n32"]
+    assert step.result == "cuda/bfloat-alone_resnet50_n32.json" and "--precision" not in step.command
+    assert step.command[step.command.index("--dir") + 1] == "FWD_D" and step.command[-1].name == "bfloat-alone_resnet50_n32.json"
+    lines = (tmp_path / "out" / "resnet50_n32.benchdnn").read_text(encoding="utf-8").splitlines()
+    rows = list(csv.DictReader((tmp_path / "out" / "resnet50_n32.csv").read_text(encoding="utf-8").splitlines()))
+    assert len(lines) == len(rows)
+    first = "mb32ic3oc64ih224oh112kh7sh2dh0ph3iw224ow112kw7sw2dw0pw3n"
+    assert lines[0] == f'{first}"{rows[0]["name"]}"'
 
 
 def test_wrong_use_is_one_sentence():
