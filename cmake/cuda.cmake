@@ -36,14 +36,15 @@ if(SPARKLE_WITH_CUDA_KERNELS)
     if(name MATCHES "_sm90a$")
       set(architectures -gencode arch=compute_90a,code=sm_90a)
     endif()
-    # -v tells registers, spills and shared memory of each kernel: scripts/sass reads them beside the code.
+    # -v tells registers, spills and shared memory of each kernel: scripts/sass reads them beside the code. It names them too: a kernel
+    # that is asked for is found by these names, so that no other file's module is loaded for it.
     add_custom_command(OUTPUT ${cuda_folder}/${name}.fatbin
       COMMAND sh -c "\"$@\" 2> '${cuda_folder}/${name}.log' || { cat '${cuda_folder}/${name}.log'; exit 1; }" nvcc
         ${SPARKLE_NVCC} -fatbin --compress-mode=size -std=c++20 -O3 --expt-relaxed-constexpr -Xptxas -v,-warn-spills,-warn-lmem-usage ${architectures} -I${PROJECT_SOURCE_DIR}/src
         -o ${cuda_folder}/${name}.fatbin ${source}
-      COMMAND ${CMAKE_COMMAND} -DLOG=${cuda_folder}/${name}.log -DNAMES=${cuda_folder}/${name}.names -P ${PROJECT_SOURCE_DIR}/cmake/kernel_names.cmake
+      COMMAND sh -c "sed -n \"s/.*Compiling entry function '\\([A-Za-z0-9_]*\\)'.*/\\1/p\" '${cuda_folder}/${name}.log' | sort -u > '${cuda_folder}/${name}.names' && test -s '${cuda_folder}/${name}.names'"
       BYPRODUCTS ${cuda_folder}/${name}.names
-      DEPENDS ${source} ${cuda_includes} ${PROJECT_SOURCE_DIR}/cmake/kernel_names.cmake COMMENT "nvcc ${name}.cu" VERBATIM)
+      DEPENDS ${source} ${cuda_includes} COMMENT "nvcc ${name}.cu" VERBATIM)
     list(APPEND CUDA_FATBINS ${cuda_folder}/${name}.fatbin)
     string(APPEND CUDA_IMAGES "CUDA_IMAGE(${name}, \"${cuda_folder}/${name}.fatbin\", \"${cuda_folder}/${name}.names\")\n")
   endforeach()

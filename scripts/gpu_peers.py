@@ -16,8 +16,9 @@ nothing.
 --video-unet times the network of bench/gpu/video_unet.py, and writes its inputs and output in f32 as .npy beside the file: what
 Sparkle must make of them, which `same` compares.
 --made-up needs no PyTorch and measures nothing: every time is what 1 TFLOP/s would take, which tries the rest of the way.
-`table` reads layers_*, matrix_*, half_*, bfloat_*, bfloat-alone_* and model_*.json of `scripts/gpu` and prints times and quotients: above 1
-Sparkle is faster. Whole networks of Sparkle count by the sum of their steps on the device, as events count the peer.
+`table` reads layers_*, matrix_*, half_*, bfloat_*, bfloat-alone_* and model_*.json of `scripts/gpu` and prints times and
+quotients: above 1 Sparkle is faster. Whole networks of Sparkle count by the sum of their steps on the device, as events count
+the peer.
 """
 import argparse
 import csv
@@ -324,8 +325,8 @@ def print_table(ours, peers):
     rows = {**(peers or {}).get("layers", {}), **(peers or {}).get("networks", {})}
     if peers:
         print(f"{peers.get('device')}; torch {peers.get('torch')}, CUDA {peers.get('cuda')}, cuDNN {peers.get('cudnn')}")
-    print("ms; ours: fp32, with matrix units (inputs rounded), stored in fp16 and in bf16, all with bias and ReLU, and in bf16 the")
-    print("convolution alone, as bf16_alone is the peer's; quotients:")
+    print("ms; ours: fp32, with matrix units (inputs rounded), stored in fp16 and in bf16, all with bias and ReLU, and in bf16")
+    print("the convolution alone, as bf16_alone is the peer's; quotients:")
     print("the peer's time over ours, above 1 Sparkle is faster; of 16 bits the peer's one fused call where there is one")
     heads = ("ours", "matrix", "half", "bfloat", "alone", *WAYS)
     pairs = (("f32", "layers"), ("tf32", "matrix"), ("f16", "half"), ("bf16", "bfloat"), ("bf16_alone", "bfloat-alone"))

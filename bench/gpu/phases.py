@@ -1,6 +1,6 @@
-"""The steps of each phase of scripts/gpu: kernels before layers before networks, ours before the peers'; within a phase what matters
-most comes first - bf16, planes of few channels, fp16, then the wide types -, and for one device the limits of its steps add up to no
-more than the phase has, so that none starves those behind it."""
+"""The steps of each phase of scripts/gpu: kernels before layers before networks, ours before the peers'; within a phase what
+matters most comes first - bf16, planes of few channels, fp16, then the wide types -, and for one device the limits of its steps
+add up to no more than the phase has, so that none starves those behind it."""
 
 import csv
 import pathlib
@@ -62,7 +62,7 @@ class Plan:
         return path
 
     def problems(self, path):
-        """The layers of a list as benchdnn writes them: `sparkle bench --batch` takes these without a bias and an activation."""
+        """The layers of a list as benchdnn writes them: `sparkle bench --batch` takes these without bias and activation."""
         out = self.folder / f"{path.stem}.benchdnn"
         lines = []
         with open(path, newline="", encoding="utf-8") as file:
@@ -234,7 +234,8 @@ class Plan:
         batch, base, size = map(str, VIDEO_DRY if self.dry else VIDEO)
         network = self.made / f"video_unet_{precision}.onnx"
         sizes = ["--batch", batch, "--base", base, "--size", size, "--type", TYPES[precision]]
-        return network, Step(f"make_video_unet_{precision}", [self.make, "video_unet", network, *sizes], MAKE_SECONDS[precision], skip=skip)
+        command = [self.make, "video_unet", network, *sizes]
+        return network, Step(f"make_video_unet_{precision}", command, MAKE_SECONDS[precision], skip=skip)
 
     def drop_video(self, skip):
         files = [self.made / f"video_unet_{precision}.onnx{end}" for precision in TYPES for end in ("", ".data")]
@@ -249,7 +250,8 @@ class Plan:
         (self.folder / "cuda").mkdir(parents=True, exist_ok=True)
         result = f"cuda/model_video_unet{kind}.json"
         command = [self.sparkle, "bench", "--device", "cuda", "--model", network, *(["--runs", "1"] if self.dry else [])]
-        return Step(f"cuda_{precision}_video_unet", [*command, "--output", self.folder / result], seconds, result, self.no_video())
+        command += ["--output", self.folder / result]
+        return Step(f"cuda_{precision}_video_unet", command, seconds, result, self.no_video())
 
     def video(self):
         """The network of 880 million parameters; and what 16 bits do to it on its own outputs."""
@@ -367,7 +369,8 @@ class Plan:
         yield step
         network, step = self.make_video("fp32", skip)
         yield step
-        inputs, out = [self.folder / f"video_unet_{name}.npy" for name in ("frame", "previous", "time")], self.folder / "video_unet"
+        inputs = [self.folder / f"video_unet_{name}.npy" for name in ("frame", "previous", "time")]
+        out = self.folder / "video_unet"
         command = [self.sparkle, "run", network, *inputs, "--device", "cuda", "--output", out]
         yield Step("video_unet_run", command, 40, skip=skip)
         files = [out / "next.npy", self.folder / "video_unet_next.npy"]

@@ -1,5 +1,5 @@
-"""Rates that no card has: a layer whose executed operations come faster than the unit that its schedule names was seen to compute
-by the probes beside it, or, where nothing was probed, than its data sheet says."""
+"""Rates that no card has: a layer whose executed operations come faster than the unit that its schedule names was seen to
+compute by the probes beside it, or, where nothing was probed, than its data sheet says."""
 
 import json
 import pathlib

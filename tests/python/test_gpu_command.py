@@ -293,7 +293,8 @@ def test_layers_alone_are_those_of_the_list(tmp_path, monkeypatch):
     steps = {step.name: step for step in steps_of("layers", ("cuda",), tmp_path, monkeypatch)}
     step = steps["cuda_bf16_alone_resnet50_n32"]
     assert step.result == "cuda/bfloat-alone_resnet50_n32.json" and "--precision" not in step.command
-    assert step.command[step.command.index("--dir") + 1] == "FWD_D" and step.command[-1].name == "bfloat-alone_resnet50_n32.json"
+    assert step.command[step.command.index("--dir") + 1] == "FWD_D"
+    assert step.command[-1].name == "bfloat-alone_resnet50_n32.json"
     lines = (tmp_path / "out" / "resnet50_n32.benchdnn").read_text(encoding="utf-8").splitlines()
     rows = list(csv.DictReader((tmp_path / "out" / "resnet50_n32.csv").read_text(encoding="utf-8").splitlines()))
     assert len(lines) == len(rows)
@@ -303,4 +304,5 @@ def test_layers_alone_are_those_of_the_list(tmp_path, monkeypatch):
 
 def test_wrong_use_is_one_sentence():
     done = subprocess.run([sys.executable, ROOT / "scripts" / "gpu"], capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and done.stderr == "scripts/gpu: give either pack, --phase or --minutes; see scripts/gpu --help.\n"
+    sentence = "scripts/gpu: give either pack, --phase or --minutes; see scripts/gpu --help.\n"
+    assert done.returncode == 1 and done.stderr == sentence

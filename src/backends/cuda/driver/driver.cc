@@ -43,6 +43,7 @@ Status Driver::load() {
     const char* why = ::dlerror();
     return unusable("the driver's library '" + path_ + "' cannot be opened" + (why ? " (" + std::string(why) + ")" : ""));
   }
+  is_model_ = ::dlsym(library_, "cuda_model_counts") != nullptr;
   std::string missing;
 #define CU_FUNCTION(member, symbol, parameters)                                 \
   member = reinterpret_cast<CuResult(*) parameters>(::dlsym(library_, symbol)); \
