@@ -93,7 +93,9 @@ TEST(CudaRoofs, MemoriesAreReadAsOftenAsIsCounted) {
        {size_t{5} * kThreads, size_t{4} * kThreads + 3, size_t{17}}) {  // several at once, and what is left
     const auto from = counted(vectors);
     EXPECT_EQ(sum_of(ran(*backend, {"sparkle_roof_read"}, from).left), kRounds * sum_of(from)) << vectors;
-    EXPECT_EQ(ran(*backend, {"sparkle_roof_copy"}, from).copied, from) << vectors;
+    const Ran copy = ran(*backend, {"sparkle_roof_copy"}, from);
+    EXPECT_EQ(copy.copied, from) << vectors;
+    EXPECT_EQ(sum_of(copy.left), kRounds * sum_of(from)) << vectors;
   }
   const auto near = counted(1024);  // as many as the threads of a block read in a round
   EXPECT_EQ(sum_of(ran(*backend, {"sparkle_roof_near"}, near).left), kBlocks * kRounds * sum_of(near));

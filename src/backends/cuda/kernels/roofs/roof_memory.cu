@@ -12,10 +12,9 @@ SPARKLE_DEVICE const Words4* from(const RoofRecord& record) { return static_cast
 SPARKLE_DEVICE Words4* copied(const RoofRecord& record) { return static_cast<Words4*>(record.copied); }
 SPARKLE_DEVICE uint32_t thread_of_all() { return block_x() * kRoofThreads + thread_id(); }
 
-}  // namespace
-
-// All blocks together read all vectors in each round, past the L1.
-SPARKLE_KERNEL(sparkle_roof_read, RoofRecord, kRoofThreads, 4) {
+// All blocks together read all vectors in each round, past the L1, and write them where kCopies.
+template <bool kCopies>
+SPARKLE_DEVICE void move(const RoofRecord& record) {
   const uint32_t threads = grid_x() * kRoofThreads;
   uint32_t sums[kRoofReads] = {};
   SPARKLE_ROLLED
@@ -27,33 +26,24 @@ SPARKLE_KERNEL(sparkle_roof_read, RoofRecord, kRoofThreads, 4) {
       SPARKLE_UNROLL
       for (int i = 0; i < kRoofReads; ++i) words[i] = load_coherent(from(record) + at + i * threads);
       SPARKLE_UNROLL
-      for (int i = 0; i < kRoofReads; ++i) sums[i] += added(words[i]);
+      for (int i = 0; i < kRoofReads; ++i) {
+        if constexpr (kCopies) store_global(copied(record) + at + i * threads, words[i]);
+        sums[i] += added(words[i]);
+      }
     }
-    for (; at < record.count; at += threads) sums[0] += added(load_coherent(from(record) + at));
+    for (; at < record.count; at += threads) {
+      const Words4 words = load_coherent(from(record) + at);
+      if constexpr (kCopies) store_global(copied(record) + at, words);
+      sums[0] += added(words);
+    }
   }
   store_global(record.to + thread_of_all(), sums[0] + sums[1] + sums[2] + sums[3]);
 }
 
-// The same, and writes what it reads.
-SPARKLE_KERNEL(sparkle_roof_copy, RoofRecord, kRoofThreads, 4) {
-  const uint32_t threads = grid_x() * kRoofThreads;
-  uint32_t sum = 0;
-  SPARKLE_ROLLED
-  for (uint32_t round = 0; round < record.rounds; ++round) {
-    uint32_t at = thread_of_all();
-    SPARKLE_ROLLED
-    for (; at + (kRoofReads - 1) * threads < record.count; at += kRoofReads * threads) {
-      Words4 words[kRoofReads];
-      SPARKLE_UNROLL
-      for (int i = 0; i < kRoofReads; ++i) words[i] = load_coherent(from(record) + at + i * threads);
-      SPARKLE_UNROLL
-      for (int i = 0; i < kRoofReads; ++i) store_global(copied(record) + at + i * threads, words[i]);
-      sum += added(words[0]);
-    }
-    for (; at < record.count; at += threads) store_global(copied(record) + at, load_coherent(from(record) + at));
-  }
-  store_global(record.to + thread_of_all(), sum);
-}
+}  // namespace
+
+SPARKLE_KERNEL(sparkle_roof_read, RoofRecord, kRoofThreads, 4) { move<false>(record); }
+SPARKLE_KERNEL(sparkle_roof_copy, RoofRecord, kRoofThreads, 4) { move<true>(record); }
 
 // Each block reads all vectors, which lie in its L1, again and again: other ones by each thread in each round.
 SPARKLE_KERNEL(sparkle_roof_near, RoofRecord, kRoofThreads, 4) {
