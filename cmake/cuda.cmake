@@ -1,6 +1,7 @@
 # CUDA kernels. Where nvcc 13 is - a system toolkit, else the one that `scripts/setup cuda` brings - each file of
-# src/backends/cuda/kernels/**/*.cu becomes a fatbin: sm_80 for all of 8.x and PTX of 9.0 for what comes later - not of 8.0, whose
-# kernels could not wait for those before them -, files *_sm90a.cu for sm_90a alone. They lie in the library as they are (target sparkle_cuda_images, cuda_images.h); nothing links against CUDA.
+# src/backends/cuda/kernels/**/*.cu becomes a fatbin: machine code of 8.0, which all of 8.x run, and of 9.0, and 9.0's PTX for what comes
+# later; files *_sm90a.cu have code for 9.0 alone. Packed by zstd, which drivers of CUDA 12.4 and later unpack as they load a module. They
+# lie in the library as they are (images.h), each with the names of its kernels; nothing links against CUDA.
 set(SPARKLE_CUDA AUTO CACHE STRING "CUDA: AUTO (code for cards where nvcc is found), ON (with it), MODEL (without it: for tests) or OFF")
 set_property(CACHE SPARKLE_CUDA PROPERTY STRINGS AUTO ON MODEL OFF)
 set(SPARKLE_WITH_CUDA_KERNELS OFF)
@@ -31,18 +32,21 @@ if(SPARKLE_WITH_CUDA_KERNELS)
   file(WRITE ${cuda_folder}/nvcc_version "${SPARKLE_NVCC_VERSION}\n")
   foreach(source ${cuda_kernels})
     get_filename_component(name ${source} NAME_WE)
-    set(architectures -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=compute_90)
+    set(architectures -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90])
     if(name MATCHES "_sm90a$")
       set(architectures -gencode arch=compute_90a,code=sm_90a)
     endif()
-    # -v tells registers, spills and shared memory of each kernel: scripts/sass reads them beside the code.
+    # -v tells registers, spills and shared memory of each kernel: scripts/sass reads them beside the code. It names them too: a kernel
+    # that is asked for is found by these names, so that no other file's module is loaded for it.
     add_custom_command(OUTPUT ${cuda_folder}/${name}.fatbin
       COMMAND sh -c "\"$@\" 2> '${cuda_folder}/${name}.log' || { cat '${cuda_folder}/${name}.log'; exit 1; }" nvcc
-        ${SPARKLE_NVCC} -fatbin -std=c++20 -O3 --expt-relaxed-constexpr -Xptxas -v,-warn-spills,-warn-lmem-usage ${architectures} -I${PROJECT_SOURCE_DIR}/src
+        ${SPARKLE_NVCC} -fatbin --compress-mode=size -std=c++20 -O3 --expt-relaxed-constexpr -Xptxas -v,-warn-spills,-warn-lmem-usage ${architectures} -I${PROJECT_SOURCE_DIR}/src
         -o ${cuda_folder}/${name}.fatbin ${source}
+      COMMAND sh -c "sed -n \"s/.*Compiling entry function '\\([A-Za-z0-9_]*\\)'.*/\\1/p\" '${cuda_folder}/${name}.log' | sort -u > '${cuda_folder}/${name}.names' && test -s '${cuda_folder}/${name}.names'"
+      BYPRODUCTS ${cuda_folder}/${name}.names
       DEPENDS ${source} ${cuda_includes} COMMENT "nvcc ${name}.cu" VERBATIM)
     list(APPEND CUDA_FATBINS ${cuda_folder}/${name}.fatbin)
-    string(APPEND CUDA_IMAGES "CUDA_IMAGE(${name}, \"${cuda_folder}/${name}.fatbin\")\n")
+    string(APPEND CUDA_IMAGES "CUDA_IMAGE(${name}, \"${cuda_folder}/${name}.fatbin\", \"${cuda_folder}/${name}.names\")\n")
   endforeach()
 else()
   message(STATUS "Sparkle: no nvcc 13 was found, so there is no binary code for NVIDIA's cards in this build "

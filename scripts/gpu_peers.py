@@ -2,20 +2,23 @@
 """PyTorch (cuDNN, cuBLAS) on the layers of shapes/*.csv, and a table of Sparkle's times beside it.
 
   gpu_peers.py time  --layers shapes/resnet50.csv ... --output peers.json [--device cuda] [--whole 1,32]
-               [--video-unet 2x192x64]
+               [--video-unet 2x192x64] [--filter TEXT] [--ways bf16,bf16_fused] [--made-up]
   gpu_peers.py table --ours FOLDER --peers peers.json
   gpu_peers.py same  FOUND.npy WANTED.npy
 
 `time` measures the layers under their own names, bias added and no activation: medians of device events around bursts of
 calls, cudnn.benchmark on, inputs resident, calls replayed from a CUDA graph where they can be captured. Ways: f32 (TF32 off),
 tf32 (the matrix units with inputs rounded to 10 bits), f16 and bf16 (channels last, sums in f32); of convolutions f16_fused
-and bf16_fused with bias and ReLU in cuDNN's one call, which is what Sparkle's times are of. On a CPU PyTorch's own kernels are
+and bf16_fused with bias and ReLU in cuDNN's one call, which is what Sparkle's times are of but for *-alone_*.json: these, and
+bf16_alone, are of convolutions without either. On a CPU PyTorch's own kernels are
 timed by the clock; that only tries the program. The file is rewritten after every layer, so that an end before the end loses
 nothing.
 --video-unet times the network of bench/gpu/video_unet.py, and writes its inputs and output in f32 as .npy beside the file: what
 Sparkle must make of them, which `same` compares.
-`table` reads layers_*, matrix_*, half_*, bfloat_* and model_*.json of `scripts/gpu` and prints times and quotients: above 1
-Sparkle is faster. Whole networks of Sparkle count by the sum of their steps on the device, as events count the peer.
+--made-up needs no PyTorch and measures nothing: every time is what 1 TFLOP/s would take, which tries the rest of the way.
+`table` reads layers_*, matrix_*, half_*, bfloat_*, bfloat-alone_* and model_*.json of `scripts/gpu` and prints times and
+quotients: above 1 Sparkle is faster. Whole networks of Sparkle count by the sum of their steps on the device, as events count
+the peer.
 """
 import argparse
 import csv
@@ -28,7 +31,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench" / "gpu"))
 
-WAYS = ("f32", "tf32", "f16", "bf16", "f16_fused", "bf16_fused")
+WAYS = ("f32", "tf32", "f16", "bf16", "f16_fused", "bf16_fused", "bf16_alone")
+GOALS = {"bf16": " with bias and ReLU (aim: 1.3)", "bf16_alone": " of convolutions alone (aim: 1.0)"}
 NARROW = {"f16": "float16", "bf16": "bfloat16"}
 BURST_SECONDS = 0.01  # of calls between two events
 BURSTS = 9
@@ -116,12 +120,13 @@ def switch_tf32(torch, on):
 
 def time_layer(torch, clock, device, layer, way):
     functional = torch.nn.functional
-    kind, _, fused = way.partition("_")
+    kind, _, how = way.partition("_")
+    fused, alone = how == "fused", how == "alone"
     dtype = getattr(torch, NARROW.get(kind, "float32"))
     switch_tf32(torch, way == "tf32")
     random = torch.Generator(device=device).manual_seed(1)
     make = lambda *shape: torch.randn(*shape, generator=random, device=device, dtype=torch.float32).to(dtype)
-    if fused and layer["kind"] == "gemm":
+    if how and layer["kind"] == "gemm":
         raise ValueError("products have no activation here")
     if layer["kind"] == "gemm":
         a, b = make(layer["k"], layer["c"]), make(layer["c"], layer["h"] * layer["w"])
@@ -130,7 +135,7 @@ def time_layer(torch, clock, device, layer, way):
         x = make(layer["n"], layer["c"], layer["h"], layer["w"])
         w = make(layer["k"], layer["c"] // layer["groups"], layer["r"], layer["s"])
         w = w / math.sqrt(layer["c"] // layer["groups"] * layer["r"] * layer["s"])
-        bias = make(layer["k"])
+        bias = None if alone else make(layer["k"])
         if kind in NARROW:
             x, w = x.contiguous(memory_format=torch.channels_last), w.contiguous(memory_format=torch.channels_last)
         fused_call = lambda: torch.cudnn_convolution_relu(x, w, bias, layer["stride"], layer["pad"], layer["dilation"],
@@ -175,7 +180,7 @@ def time_network(torch, clock, device, batch, way):
     network, what = resnet50(torch)
     network = network.eval().to(device)
     x = torch.randn(batch, 3, 224, 224, device=device)
-    if way.endswith("_fused"):
+    if "_" in way:
         raise ValueError("a network is not one call")
     if way in NARROW:
         dtype = getattr(torch, NARROW[way])
@@ -190,7 +195,7 @@ def time_network(torch, clock, device, batch, way):
 def time_video_unet(torch, clock, device, sizes, way, output):
     import video_unet
 
-    if way.endswith("_fused"):
+    if "_" in way:
         raise ValueError("a network is not one call")
     switch_tf32(torch, way == "tf32")
     with torch.inference_mode():
@@ -208,11 +213,32 @@ def ways_on(device):
     return WAYS if device == "cuda" else ("f32",)
 
 
-def measure(arguments):
+def layers_of(arguments):
     layers = {}
     for path in arguments.layers:
         for layer in read_layers(path):
-            layers.setdefault(layer["name"], layer)
+            if not arguments.filter or any(text in layer["name"] for text in arguments.filter):
+                layers.setdefault(layer["name"], layer)
+    return layers
+
+
+def make_up(arguments):
+    """A file like one of `measure`, of a peer that does not exist."""
+    time_of = lambda flops: {"median_ms": flops * 1e-9, "min_ms": flops * 1e-9, "gflops": 1000.0}
+    ways = arguments.ways or WAYS
+    networks = [(f"resnet50_n{batch}", 8e9 * batch) for batch in arguments.whole]
+    networks += [("video_unet", 285e9)] if arguments.video_unet else []
+    result = {
+        "device": "made up",
+        "layers": {name: {way: time_of(flops_of(layer)) for way in ways} for name, layer in layers_of(arguments).items()},
+        "networks": {name: {way: time_of(flops) for way in ways if "_" not in way} for name, flops in networks},
+    }
+    pathlib.Path(arguments.output).write_text(json.dumps(result, indent=1) + "\n")
+    return 0
+
+
+def measure(arguments):
+    layers = layers_of(arguments)
     try:
         import torch
     except ImportError as error:
@@ -242,6 +268,8 @@ def measure(arguments):
 
     def attempt(into, call):
         for way in ways_on(device):
+            if arguments.ways and way not in arguments.ways:
+                continue
             try:
                 into[way] = call(way)
             except Exception as error:  # a layer that the peer cannot do, or has no memory for, is a row that says so
@@ -276,7 +304,7 @@ def our_times(folder):
     ours = {}
     for path in sorted(pathlib.Path(folder).glob("*.json")):
         what, _, rest = path.stem.partition("_")
-        if what not in ("layers", "matrix", "half", "bfloat", "model"):
+        if what not in ("layers", "matrix", "half", "bfloat", "bfloat-alone", "model"):
             continue
         data = read_json(path)
         if data is None:
@@ -297,11 +325,12 @@ def print_table(ours, peers):
     rows = {**(peers or {}).get("layers", {}), **(peers or {}).get("networks", {})}
     if peers:
         print(f"{peers.get('device')}; torch {peers.get('torch')}, CUDA {peers.get('cuda')}, cuDNN {peers.get('cudnn')}")
-    print("ms; ours: fp32, with matrix units (inputs rounded), stored in fp16 and in bf16, all with bias and ReLU; quotients:")
+    print("ms; ours: fp32, with matrix units (inputs rounded), stored in fp16 and in bf16, all with bias and ReLU, and in bf16")
+    print("the convolution alone, as bf16_alone is the peer's; quotients:")
     print("the peer's time over ours, above 1 Sparkle is faster; of 16 bits the peer's one fused call where there is one")
-    heads = ("ours", "matrix", "half", "bfloat", *WAYS)
-    pairs = (("f32", "layers"), ("tf32", "matrix"), ("f16", "half"), ("bf16", "bfloat"))
-    quotients = " ".join(f"{way:>7s}" for way, _ in pairs)
+    heads = ("ours", "matrix", "half", "bfloat", "alone", *WAYS)
+    pairs = (("f32", "layers"), ("tf32", "matrix"), ("f16", "half"), ("bf16", "bfloat"), ("bf16_alone", "bfloat-alone"))
+    quotients = " ".join(f"{way[-7:]:>7s}" for way, _ in pairs)
     print(f"{'layer':28s} {' '.join(f'{head:>10s}' for head in heads)} {quotients}")
     shares = {way: [] for way, _ in pairs}
 
@@ -321,7 +350,7 @@ def print_table(ours, peers):
     for way, values in shares.items():
         if values:
             mean = math.exp(sum(math.log(v) for v in values) / len(values))
-            print(f"geometric mean of {way} over ours: {mean:.3f} ({len(values)} rows)")
+            print(f"geometric mean of {way} over ours{GOALS.get(way, '')}: {mean:.3f} ({len(values)} rows)")
 
 
 def table(arguments):
@@ -359,7 +388,10 @@ def main():
                         help="batches of the whole ResNet-50: 1,32")
     timing.add_argument("--video-unet", type=lambda text: [int(n) for n in text.split("x")],
                         help="batch, base channels and size of the video UNet: 2x192x64")
-    timing.set_defaults(call=measure)
+    timing.add_argument("--filter", action="append", default=[], metavar="TEXT", help="only layers with this in their names")
+    timing.add_argument("--ways", type=lambda text: text.split(","), help="only these: bf16,bf16_fused")
+    timing.add_argument("--made-up", action="store_true", help="made-up times, without PyTorch")
+    timing.set_defaults(call=lambda arguments: make_up(arguments) if arguments.made_up else measure(arguments))
     tables = commands.add_parser("table", help="print Sparkle's times beside them")
     tables.add_argument("--ours", required=True, metavar="FOLDER")
     tables.add_argument("--peers", metavar="FILE.json")

@@ -24,7 +24,7 @@ def bytes_of(folder):
 
 
 def pack(root, sparkle, to, strip="strip"):
-    """The folder's size. Errors: TooLarge, OSError, CalledProcessError."""
+    """Bytes of the folder and of the command in it. Errors: TooLarge, OSError, CalledProcessError."""
     root, to = pathlib.Path(root), pathlib.Path(to)
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
@@ -56,7 +56,7 @@ def pack(root, sparkle, to, strip="strip"):
         raise TooLarge(
             f"'{to}' holds {bytes_of(to) / MIB:.1f} MiB, and {MOST_ALL // MIB} may travel; leave out what is largest."
         )
-    return bytes_of(to)
+    return bytes_of(to), size
 
 
 def unpack(root, to):

@@ -1,4 +1,6 @@
-"""The steps of each phase of scripts/gpu: kernels before layers before networks, ours before the peers'."""
+"""The steps of each phase of scripts/gpu: kernels before layers before networks, ours before the peers'; within a phase what
+matters most comes first - bf16, planes of few channels, fp16, then the wide types -, and for one device the limits of its steps
+add up to no more than the phase has, so that none starves those behind it."""
 
 import csv
 import pathlib
@@ -9,8 +11,10 @@ import tempfile
 import pack
 from runner import Step
 
-PHASES = ("describe", "tests", "kernels", "layers", "networks", "peers", "tune")
-PRECISIONS = {"cuda": ("fp32", "tf32", "fp16", "bf16"), "vulkan": ("fp32", "matrix", "fp16")}
+PHASES = ("describe", "tests", "kernels", "layers", "networks", "peers", "tune", "short")
+PRECISIONS = {"cuda": ("bf16", "fp16", "tf32", "fp32"), "vulkan": ("fp16", "matrix", "fp32")}
+PHASE_SECONDS = 570  # of one device
+DRY_SECONDS = 300  # of each step at least
 # What a row's file is called by, as scripts/gpu_peers.py reads it.
 KIND = {"fp32": "layers", "tf32": "matrix", "matrix": "matrix", "fp16": "half", "bf16": "bfloat"}
 OPTIONS = {
@@ -23,7 +27,10 @@ OPTIONS = {
 # The video UNet by batch, base channels and size; what 16 bits may do to it in 25 passes on its own outputs: on a CPU, which
 # rounds weights alone, they do 0.0006 and 0.0041.
 VIDEO, VIDEO_DRY, VIDEO_MOST = (2, 192, 64), (1, 16, 16), {"fp16": "0.003", "bf16": "0.02"}
+LEAST = {"n": 1, "c": 1, "h": 1, "w": 1, "k": 1, "r": 1, "s": 1, "stride_h": 1, "stride_w": 1, "pad_h": 0, "pad_w": 0,
+         "dil_h": 1, "dil_w": 1, "groups": 1}
 TYPES = {"fp32": "f32", "fp16": "f16", "bf16": "bf16"}
+MAKE_SECONDS = {"fp32": 60, "fp16": 40, "bf16": 40}  # to write that: 3.5 GB in fp32
 TINY = "ic16ih8oc16oh8kh3ph1"
 
 
@@ -37,7 +44,10 @@ class Plan:
         self.make, self.no_make = pathlib.Path(sparkle).parent / "bench" / "make_network", ""
 
     def steps(self, phase):
-        return getattr(self, phase)()
+        for step in getattr(self, phase)():
+            if self.dry:  # software devices are slow, and how slow is not what a dry run tries
+                step.seconds = max(step.seconds, DRY_SECONDS)
+            yield step
 
     def batched(self, batch):
         """shapes/resnet50.csv at another batch size, its rows' names with it."""
@@ -51,10 +61,39 @@ class Plan:
                 writer.writerow({**row, "name": f"{row['name']}_n{batch}", "n": batch})
         return path
 
-    def bench(self, device, precision, name, what, seconds=300, more=()):
+    def problems(self, path):
+        """The layers of a list as benchdnn writes them: `sparkle bench --batch` takes these without bias and activation."""
+        out = self.folder / f"{path.stem}.benchdnn"
+        lines = []
+        with open(path, newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                r = {key: int(row.get(key) or least) for key, least in LEAST.items()}
+                groups = f"g{r['groups']}" if r["groups"] > 1 else ""
+                axes = ""
+                for axis, size, taps in (("h", "h", "r"), ("w", "w", "s")):
+                    seen = (r[taps] - 1) * r[f"dil_{axis}"] + 1
+                    rows = (r[size] + 2 * r[f"pad_{axis}"] - seen) // r[f"stride_{axis}"] + 1
+                    axes += f"i{axis}{r[size]}o{axis}{rows}k{axis}{r[taps]}s{axis}{r[f'stride_{axis}']}"
+                    axes += f"d{axis}{r[f'dil_{axis}'] - 1}p{axis}{r[f'pad_{axis}']}"
+                lines.append(f"{groups}mb{r['n']}ic{r['c']}oc{r['k']}{axes}n\"{row['name']}\"\n")
+        out.write_text("".join(lines), encoding="utf-8")
+        return out
+
+    def alone(self, device, precision, path, seconds):
+        """Convolutions without bias and activation, beside the peers' alone."""
+        options = ["--dt", precision, "--dir", "FWD_D"]
+        what = ["--conv", TINY, *OPTIONS[precision]] if self.dry else ["--batch", self.problems(path), *options]
+        step = self.bench(device, precision, f"alone_{path.stem}", what, seconds)
+        step.result = f"{device}/{KIND[precision]}-alone_{path.stem}.json"
+        step.command[-1] = self.folder / step.result
+        return step
+
+    def bench(self, device, precision, name, what, seconds, more=()):
         result = f"{device}/{KIND[precision]}_{name}.json"
         (self.folder / device).mkdir(parents=True, exist_ok=True)
-        small = ["--rounds", "1", "--round-ms", "1"] if self.dry and "--model" not in what else []
+        small = []
+        if self.dry and "--model" not in what:  # batches are handed over at once and have no time for a round
+            small = ["--rounds", "1", *([] if "--batches" in what else ["--round-ms", "1"])]
         return Step(
             f"{device}_{precision}_{name}",
             [
@@ -63,7 +102,7 @@ class Plan:
                 "--device",
                 device,
                 *what,
-                *OPTIONS[precision],
+                *([] if "--dt" in what or "--precision" in what else OPTIONS[precision]),
                 *small,
                 *more,
                 "--output",
@@ -76,9 +115,12 @@ class Plan:
     def describe(self):
         yield Step("cards", ["nvidia-smi", "-q"], 60, skip="" if shutil.which("nvidia-smi") else "there is no nvidia-smi")
         for device in self.devices:
-            yield Step(f"{device}_devices", [self.sparkle, "devices", "--device", device], 120)
+            yield self.devices_step(device)
         code = "import torch as t; print(t.__version__, t.version.cuda, t.backends.cudnn.version(), t.cuda.is_available())"
         yield Step("torch", [self.python, "-c", code], 120, skip=self.no_torch())
+
+    def devices_step(self, device):
+        return Step(f"{device}_devices", [self.sparkle, "devices", "--device", device], 120)
 
     def no_torch(self):
         if self.dry:
@@ -88,11 +130,7 @@ class Plan:
 
     def tests(self):
         for device in self.devices:
-            yield Step(
-                f"{device}_kernels",
-                [self.sparkle, "verify", "--kernels", "--device", device] + (["copy", "pool"] if self.dry else []),
-                600,
-            )
+            yield self.self_tests(device, 300)
             vectors = self.root / "tests" / "vectors"
             yield Step(
                 f"{device}_vectors",
@@ -104,7 +142,7 @@ class Plan:
                     *(["--sample", "40", "1"] if self.dry else []),
                     vectors,
                 ],
-                600,
+                170,
             )
         sanitizer = shutil.which("compute-sanitizer")
         for tool in ("memcheck", "racecheck"):
@@ -123,38 +161,61 @@ class Plan:
                     "--device",
                     "cuda",
                 ],
-                300,
+                50,
                 skip=self.missing(sanitizer, "compute-sanitizer"),
             )
 
+    def self_tests(self, device, seconds):
+        command = [self.sparkle, "verify", "--kernels", "--device", device]
+        return Step(f"{device}_kernels", command + (["copy", "pool"] if self.dry else []), seconds)
+
     def kernels(self):
         for device in self.devices:
-            for precision in PRECISIONS[device]:
-                what = ["--conv", TINY] if self.dry else ["--layers", self.root / "shapes" / "gpu.csv"]
-                yield self.bench(device, precision, "gpu", what, 450)
+            first, *others = PRECISIONS[device]
+            yield self.gpu_layers(device, first, 90)
+            if device == "cuda":
+                yield from self.planes(50, 50)
+            for precision in others:
+                yield self.gpu_layers(device, precision, 70)
+        for device in self.devices:
             conv = TINY if self.dry else "mb32ic64ih56oc64oh56kh3ph1"
-            yield self.bench(device, "fp32", "ladder", ["--conv", conv, "--ladder"], 200)
-            if device == "cuda":  # planes of few channels
-                few = ["--layers", self.root / "shapes" / "gpu.csv", "--filter", "few_"]
-                for precision in ("tf32", "fp16"):
-                    what = ["--conv", "ic1ih12oc4oh6kh7ph0"] if self.dry else few
-                    yield self.bench(device, precision, "planes", [*what, "--planes"], 200)
-                conv = "ic4ih12oc4oh6kh7ph0" if self.dry else "mb10000ic4ih40oc16oh34kh7ph0"
-                yield self.bench(device, "tf32", "planes_ladder", ["--conv", conv, "--planes", "--ladder"], 300)
-            if not self.dry:
-                yield self.bench(device, "fp32", "crossover", ["--crossover", "--conv", "mb8ic64ih56oc64oh56kh3ph1"], 300)
-                yield self.bench(
-                    device, "fp32", "transfers", ["--conv", "mb32ic64ih56oc64oh56kh3ph1", "--batches", "20"], 120
-                )
+            yield self.bench(device, "fp32", "ladder", ["--conv", conv, "--ladder"], 40)
+            batches = "2" if self.dry else "20"
+            yield self.bench(device, "fp32", "transfers", ["--conv", conv, "--batches", batches], 40)
+            if device == "vulkan":  # CUDA has no transforms
+                yield self.crossover(device, 50)
+
+    def gpu_layers(self, device, precision, seconds, names=()):
+        what = ["--conv", TINY] if self.dry else ["--layers", self.root / "shapes" / "gpu.csv"]
+        filters = [] if self.dry else [word for name in names for word in ("--filter", name)]
+        return self.bench(device, precision, "gpu", [*what, *filters], seconds)
+
+    def planes(self, seconds, ladder_seconds):
+        """Planes of few channels, which CUDA has kernels for."""
+        few = ["--layers", self.root / "shapes" / "gpu.csv", "--filter", "few_"]
+        for precision in ("tf32", "fp16"):
+            what = ["--conv", "ic1ih12oc4oh6kh7ph0"] if self.dry else few
+            yield self.bench("cuda", precision, "planes", [*what, "--planes"], seconds)
+        if ladder_seconds:
+            conv = "ic4ih12oc4oh6kh7ph0" if self.dry else "mb10000ic4ih40oc16oh34kh7ph0"
+            yield self.bench("cuda", "tf32", "planes_ladder", ["--conv", conv, "--planes", "--ladder"], ladder_seconds)
+
+    def crossover(self, device, seconds):
+        """It prints a table, and writes no JSON."""
+        conv = "ic1ih8oc1oh8kh3ph1" if self.dry else "mb8ic64ih56oc64oh56kh3ph1"
+        step = self.bench(device, "fp32", "crossover", ["--crossover", "--conv", conv], seconds)
+        step.command, step.result = step.command[: step.command.index("--output")], ""
+        return step
 
     def layers(self):
         batches = (1,) if self.dry else (32, 256)
         lists = [self.batched(batch) for batch in batches]
-        for device in self.devices:
-            for precision in PRECISIONS[device]:
-                for path in lists:
-                    what = ["--conv", TINY] if self.dry else ["--layers", path]
-                    yield self.bench(device, precision, path.stem, what, 150)
+        for precision, device in ((p, d) for i in range(4) for d in self.devices for p in PRECISIONS[d][i : i + 1]):
+            for path in lists:
+                what = ["--conv", TINY] if self.dry else ["--layers", path]
+                yield self.bench(device, precision, path.stem, what, 55)
+                if precision == "bf16":
+                    yield self.alone(device, precision, path, 55)
 
     def find_make(self):
         """The program that makes networks: unpacked where it was packed, else the build's; `no_make` says why there is none."""
@@ -173,35 +234,45 @@ class Plan:
         batch, base, size = map(str, VIDEO_DRY if self.dry else VIDEO)
         network = self.made / f"video_unet_{precision}.onnx"
         sizes = ["--batch", batch, "--base", base, "--size", size, "--type", TYPES[precision]]
-        return network, Step(f"make_video_unet_{precision}", [self.make, "video_unet", network, *sizes], 120, skip=skip)
+        command = [self.make, "video_unet", network, *sizes]
+        return network, Step(f"make_video_unet_{precision}", command, MAKE_SECONDS[precision], skip=skip)
 
     def drop_video(self, skip):
         files = [self.made / f"video_unet_{precision}.onnx{end}" for precision in TYPES for end in ("", ".data")]
-        return Step("drop_video_unet", ["rm", "-f", *files], 20, skip=skip)
+        return Step("drop_video_unet", ["rm", "-f", *files], 10, skip=skip)
+
+    def no_video(self):
+        return self.no_make or ("" if "cuda" in self.devices else "it is for --device cuda")
+
+    def bench_video(self, precision, network, seconds):
+        """One CUDA graph a pass. The model has the type that its tensors are stored in: --precision is for layers."""
+        kind = {"bf16": ".bfloat", "fp16": ".half", "fp32": ""}[precision]
+        (self.folder / "cuda").mkdir(parents=True, exist_ok=True)
+        result = f"cuda/model_video_unet{kind}.json"
+        command = [self.sparkle, "bench", "--device", "cuda", "--model", network, *(["--runs", "1"] if self.dry else [])]
+        command += ["--output", self.folder / result]
+        return Step(f"cuda_{precision}_video_unet", command, seconds, result, self.no_video())
 
     def video(self):
-        """The network of 880 million parameters: one CUDA graph a pass; and what 16 bits do to it on its own outputs."""
-        skip = self.no_make or ("" if "cuda" in self.devices else "it is for --device cuda")
-        (self.folder / "cuda").mkdir(parents=True, exist_ok=True)
-        wide, step = self.make_video("fp32", skip)
-        yield step
-        for precision, kind in (("bf16", ".bfloat"), ("fp16", ".half"), ("fp32", ""))[: 1 if self.dry else 3]:
-            network = wide
+        """The network of 880 million parameters; and what 16 bits do to it on its own outputs."""
+        skip = self.no_video()
+        wide = None
+        for precision in ("bf16", "fp16", "fp32")[: 1 if self.dry else 3]:
+            network, step = self.make_video(precision, skip)
             if precision != "fp32":
-                network, step = self.make_video(precision, skip)
                 yield step
-            # The model has the type that its tensors are stored in: --precision is for layers.
-            result = f"cuda/model_video_unet{kind}.json"
-            command = [self.sparkle, "bench", "--device", "cuda", "--model", network, *(["--runs", "1"] if self.dry else [])]
-            command += ["--output", self.folder / result]
-            step = Step(f"cuda_{precision}_video_unet", command, 200, result, skip)
-            yield step
-            yield self.with_full_edges(step, f"cuda/edges_video_unet{kind}.json")
+                step = self.bench_video(precision, network, 50)
+                yield step
+                yield self.with_full_edges(step, f"cuda/edges_video_unet_{precision}.json")
+            if wide is None:
+                wide, step = self.make_video("fp32", skip)
+                yield step
             if precision == "fp32":
+                yield self.bench_video("fp32", wide, 50)
                 continue
             passes = ["--passes", "1" if self.dry else "25", "--noise", "0.6", "--most", VIDEO_MOST[precision]]
             command = [self.sparkle, "drift", wide, network, "--device", "cuda", *passes]
-            yield Step(f"drift_video_unet_{precision}", command, 120, skip=skip)
+            yield Step(f"drift_video_unet_{precision}", command, 40, skip=skip)
         yield self.drop_video(skip)
 
     def with_full_edges(self, step, result):
@@ -213,23 +284,24 @@ class Plan:
         """Items one by one beside the same through a pipeline: how busy the device is."""
         result = f"{device}/pipeline_{name}.json"
         command = [self.sparkle, "bench", network, "--pipeline", "--device", device, *more, "--output", self.folder / result]
-        return Step(f"{device}_pipeline_{name}", command, 120, result, skip)
+        return Step(f"{device}_pipeline_{name}", command, 14, result, skip)
 
     def networks(self):
         self.find_make()
+        yield from self.video()
         for device in self.devices:
             model = self.root / "models" / "upscale2x.onnx"
             shape = ["--shape", "image=1x3x16x16" if self.dry else "image=1x3x270x480"]
             yield self.bench(
-                device, "fp32", "upscale2x", ["--model", model, *shape, *(["--runs", "2"] if self.dry else [])], 200
+                device, "fp32", "upscale2x", ["--model", model, *shape, *(["--runs", "2"] if self.dry else [])], 14
             )
             yield self.pipeline(device, "upscale2x", model, [*shape, *(["--items", "2"] if self.dry else [])])
             for batch in () if self.dry else (1, 32):
                 network = self.made / f"resnet50_n{batch}.onnx"
                 command = [self.make, "resnet50", network, "--batch", str(batch)]
-                yield Step(f"{device}_make_n{batch}", command, 120, skip=self.no_make)
+                yield Step(f"{device}_make_n{batch}", command, 14, skip=self.no_make)
                 for precision in ("fp32", "tf32" if device == "cuda" else "matrix"):
-                    step = self.bench(device, precision, f"resnet50_n{batch}", ["--model", network], 300)
+                    step = self.bench(device, precision, f"resnet50_n{batch}", ["--model", network], 14)
                     kind = "" if precision == "fp32" else ".matrix"
                     step.result = f"{device}/model_resnet50_n{batch}{kind}.json"
                     step.command[-1] = self.folder / step.result
@@ -239,7 +311,6 @@ class Plan:
                         yield self.with_full_edges(step, f"cuda/edges_resnet50_n{batch}{kind}.json")
                 yield self.pipeline(device, f"resnet50_n{batch}", network, skip=self.no_make)
                 yield Step(f"{device}_drop_n{batch}", ["rm", "-f", network], 10, skip=self.no_make)
-        yield from self.video()
         ncu = shutil.which("ncu")
         counter = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
         yield Step(
@@ -267,7 +338,7 @@ class Plan:
                 "--round-ms",
                 "1",
             ],
-            300,
+            20,
             skip=self.missing(ncu, "ncu"),
         )
 
@@ -277,47 +348,79 @@ class Plan:
             return "it is for --device cuda"
         return "" if program else f"there is no {name} here"
 
+    def peers_step(self, name, what, seconds):
+        """PyTorch's times; of a dry run made-up ones, for the tables."""
+        result = f"peers_{name}.json"
+        command = [self.python, self.root / "scripts" / "gpu_peers.py", "time", *what, "--output", self.folder / result]
+        skip = "" if self.dry else self.no_torch()
+        return result, Step(f"peers_{name}", [*command, *(["--made-up"] if self.dry else [])], seconds, result, skip)
+
     def peers(self):
-        script, all_of = self.root / "scripts" / "gpu_peers.py", self.folder.parent
+        all_of = self.folder.parent
         lists = [("kernels", self.root / "shapes" / "gpu.csv"), *(("layers", self.batched(n)) for n in (32, 256))]
         for phase, path in lists:
-            result = f"peers_{path.stem}.json"
-            command = [self.python, script, "time", "--layers", path, "--output", self.folder / result]
-            yield Step(f"peers_{path.stem}", command, 200, result, self.no_torch())
+            result, step = self.peers_step(path.stem, ["--layers", path], 80)
+            yield step
             for device in self.devices:
                 yield self.table(device, f"{phase}_{path.stem}", all_of / phase / device, result)
-        result = "peers_networks.json"
-        command = [self.python, script, "time", "--layers", "--whole", "1,32", "--output", self.folder / result]
-        yield Step("peers_networks", command, 120, result, self.no_torch())
+        result, step = self.peers_step("networks", ["--layers", "--whole", "1,32"], 60)
+        yield step
         for device in self.devices:
             yield self.table(device, "networks", all_of / "networks" / device, result)
-        yield from self.video_peer(script, all_of)
+        yield from self.video_peer(all_of)
 
-    def video_peer(self, script, all_of):
+    def video_peer(self, all_of):
         """The video UNet by PyTorch, and whether both engines computed the same network."""
         self.find_make()
-        skip = self.no_torch() or self.no_make or ("" if "cuda" in self.devices else "it is for --device cuda")
-        result, out = "peers_video_unet.json", self.folder / "video_unet"
-        sizes = "x".join(map(str, VIDEO))
-        command = [self.python, script, "time", "--layers", "--video-unet", sizes, "--output", self.folder / result]
-        yield Step("peers_video_unet", command, 200, result, skip)
+        skip = self.no_torch() or self.no_video()
+        result, step = self.peers_step("video_unet", ["--layers", "--video-unet", "x".join(map(str, VIDEO))], 60)
+        step.skip = "" if self.dry else skip
+        yield step
         network, step = self.make_video("fp32", skip)
         yield step
         inputs = [self.folder / f"video_unet_{name}.npy" for name in ("frame", "previous", "time")]
+        out = self.folder / "video_unet"
         command = [self.sparkle, "run", network, *inputs, "--device", "cuda", "--output", out]
-        yield Step("video_unet_run", command, 120, skip=skip)
+        yield Step("video_unet_run", command, 40, skip=skip)
         files = [out / "next.npy", self.folder / "video_unet_next.npy"]
-        yield Step("video_unet_same", [self.python, script, "same", *files], 60, skip=skip)
+        yield Step("video_unet_same", [self.python, self.root / "scripts" / "gpu_peers.py", "same", *files], 20, skip=skip)
         yield self.drop_video(skip)
         table = self.table("cuda", "video_unet", all_of / "networks" / "cuda", result)
-        table.skip = skip or table.skip
+        table.skip = step.skip if not self.dry else table.skip
         yield table
 
     def table(self, device, name, ours, peers):
         script = self.root / "scripts" / "gpu_peers.py"
         skip = "" if ours.exists() else f"'{ours}' holds no times of ours: run that phase first"
         command = [self.python, script, "table", "--ours", ours, "--peers", self.folder / peers]
-        return Step(f"table_{device}_{name}", command, 60, skip=skip)
+        return Step(f"table_{device}_{name}", command, 10, skip=skip)
+
+    def short(self):
+        """Of a card that is lent for a quarter of an hour: whether every kernel is right, then what is compared with others -
+        the layers in bf16 that bounds differ for, the video UNet, planes of few channels - each with its peer."""
+        device = self.devices[0]
+        yield self.devices_step(device)
+        yield self.self_tests(device, 100)
+        names = ("compute_", "l2_", "memory_", "conv_4x4")
+        precision = PRECISIONS[device][0]
+        yield self.gpu_layers(device, precision, 50, names)
+        if device == "cuda":
+            yield from self.planes(30, 0)
+        what = ["--layers", self.root / "shapes" / "gpu.csv", "--ways", "bf16,bf16_fused,f16,f16_fused,tf32"]
+        result, step = self.peers_step("gpu", [*what, *(word for name in (*names, "few_") for word in ("--filter", name))], 60)
+        yield step
+        yield self.table(device, "gpu", self.folder / device, result)
+        self.find_make()
+        skip = self.no_video()
+        network, step = self.make_video("bf16", skip)
+        yield step
+        yield self.bench_video("bf16", network, 50)
+        yield self.drop_video(skip)
+        sizes = "x".join(map(str, VIDEO))
+        result, step = self.peers_step("video_unet", ["--layers", "--video-unet", sizes, "--ways", "bf16"], 40)
+        step.skip = step.skip or skip
+        yield step
+        yield self.table(device, "video_unet", self.folder / device, result)
 
     def tune(self):
         for device in self.devices:

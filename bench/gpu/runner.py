@@ -32,7 +32,10 @@ class Runner:
     def __init__(self, out, phase, budget=0, environment=None):
         self.out, self.phase, self.folder = pathlib.Path(out), phase, pathlib.Path(out) / phase
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.environment = {**os.environ, "XDG_CACHE_HOME": str(self.out / "cache"), **(environment or {})}
+        # What a driver compiles for a card that the kernels hold no code for goes with our own caches.
+        cache = self.out / "cache"
+        caches = {"XDG_CACHE_HOME": cache, "CUDA_CACHE_PATH": cache / "nv", "CUDA_CACHE_MAXSIZE": 1 << 31}
+        self.environment = {**os.environ, **{name: str(value) for name, value in caches.items()}, **(environment or {})}
         self.end = time.monotonic() + budget if budget else None
         self.rows = []
         self.about = {}

@@ -1,5 +1,6 @@
 """scripts/gpu without a GPU: no step loses another's results, archives are complete at any time, limits and rates are kept."""
 
+import csv
 import json
 import pathlib
 import subprocess
@@ -82,6 +83,13 @@ def test_who_is_ended_ends_its_step(tmp_path):
     assert not pathlib.Path(f"/proc/{(tmp_path / 'pid').read_text(encoding='utf-8').strip()}").exists()
 
 
+def test_drivers_keep_what_they_compile_in_the_archive(tmp_path):
+    runner = Runner(tmp_path, "tests")
+    assert runner.run(shell("compiles", 'mkdir -p "$CUDA_CACHE_PATH" && echo "$CUDA_CACHE_MAXSIZE" > "$CUDA_CACHE_PATH/index"'))
+    with tarfile.open(tmp_path / "gpu_tests.tar.gz") as archive:
+        assert int(archive.extractfile("cache/nv/index").read()) >= 1 << 30
+
+
 def test_caches_come_from_archives_alone(tmp_path):
     command = [
         sys.executable,
@@ -99,17 +107,27 @@ def test_caches_come_from_archives_alone(tmp_path):
 
 def test_rates_above_the_peak_are_named(tmp_path):
     units = [{"name": "mma-f16", "total_flops_per_second": 1e12}, {"name": "fma-f16"}]
+    roofs = {"compute": {"of": "mma-f16", "rate": 1.01e12, "probed": 0.9e12, "spread_percent": 4.0}}
+    other = {"compute": {"of": "fma-f32", "rate": 1.01e12, "probed": 0.1e12, "spread_percent": 0.0}}
     rows = [
         {"name": "right", "schedule": "variant=mma unit=mma-f16 m=64", "executed_gflops": 1020.0},
         {"name": "wrong", "schedule": "variant=mma unit=mma-f16 m=64", "executed_gflops": 1040.0},
         {"name": "unknown", "schedule": "variant=x unit=fma-f16", "executed_gflops": 1e9},
         {"name": "failed"},
+        {"name": "below", "schedule": "variant=mma unit=mma-f16 m=64", "executed_gflops": 960.0, "roofs": roofs},
+        {"name": "above", "schedule": "variant=mma unit=mma-f16 m=64", "executed_gflops": 970.0, "roofs": roofs},
+        {"name": "another unit", "schedule": "variant=mma unit=mma-f16 m=64", "executed_gflops": 960.0, "roofs": other},
     ]
     file = tmp_path / "layers.json"
     file.write_text(json.dumps({"device": {"units": units}, "rows": rows}), encoding="utf-8")
-    assert rates.above_peak(file) == ["wrong: 1.0 TFLOP/s by mma-f16, whose peak is 1.0"]
-    file.write_text("[]", encoding="utf-8")
-    assert rates.above_peak(file) == [] and rates.above_peak(tmp_path / "none.json") == []
+    assert rates.above_peak(file) == [
+        "wrong: 1.0 TFLOP/s by mma-f16, whose peak is 1.0 (by its data sheet, nothing was probed)",
+        "above: 1.0 TFLOP/s by mma-f16, whose peak is 0.9 (probed)",
+    ]
+    for text in ("[]", '{"device": "NVIDIA H200", "layers": {}}'):  # the latter is a file of peers
+        file.write_text(text, encoding="utf-8")
+        assert rates.above_peak(file) == []
+    assert rates.above_peak(tmp_path / "none.json") == []
 
 
 def test_what_travels_is_limited(tmp_path, monkeypatch):
@@ -118,8 +136,8 @@ def test_what_travels_is_limited(tmp_path, monkeypatch):
     copies.chmod(0o755)
     sparkle = tmp_path / "sparkle"
     sparkle.write_bytes(b"\0" * 1000)
-    size = pack.pack(ROOT, sparkle, tmp_path / "to", strip=copies)
-    assert (tmp_path / "to" / "scripts" / "gpu").exists() and size < pack.MOST_ALL
+    size, command = pack.pack(ROOT, sparkle, tmp_path / "to", strip=copies)
+    assert (tmp_path / "to" / "scripts" / "gpu").exists() and size < pack.MOST_ALL and command == 1000
     monkeypatch.setattr(pack, "MOST_BINARY", 999)
     with pytest.raises(pack.TooLarge, match="may travel"):
         pack.pack(ROOT, sparkle, tmp_path / "to", strip=copies)
@@ -147,7 +165,7 @@ def test_the_video_network_runs_in_each_type_and_goes_again(tmp_path, monkeypatc
     monkeypatch.setattr(plan, "no_torch", lambda: "")
     steps = {step.name: step for step in plan.networks() if "video_unet" in step.name}
     made = [step.command[2] for step in steps.values() if step.name.startswith("make_")]
-    assert [path.name for path in made] == [f"video_unet_{precision}.onnx" for precision in ("fp32", "bf16", "fp16")]
+    assert [path.name for path in made] == [f"video_unet_{precision}.onnx" for precision in ("bf16", "fp32", "fp16")]
     for path in made:
         step = steps[f"make_{path.stem}"]
         assert step.command[3:9] == ["--batch", "2", "--base", "192", "--size", "64"]
@@ -160,6 +178,8 @@ def test_the_video_network_runs_in_each_type_and_goes_again(tmp_path, monkeypatc
         assert (f"drift_video_unet_{precision}" in steps) == (precision != "fp32")
     for path in made:
         assert path in steps["drop_video_unet"].command and plan.folder not in path.parents
+    order = [step.name for step in plan.networks()]
+    assert order.index("cuda_bf16_video_unet") < order.index("cuda_fp16_video_unet") < order.index("cuda_fp32_video_unet")
     assert [step.name for step in plan.peers() if "video_unet" in step.name] == [
         "peers_video_unet",
         "make_video_unet_fp32",
@@ -201,6 +221,91 @@ def test_each_phase_runs_dry_over_a_command_that_fails(phase, tmp_path):
     assert done.returncode == (counts[1] > 0)
 
 
+def steps_of(phase, devices, tmp_path, monkeypatch, dry=False):
+    """As on a machine that has everything."""
+    monkeypatch.setattr(phases.tempfile, "gettempdir", lambda: str(tmp_path))
+    for name in ("no_torch", "no_video"):
+        monkeypatch.setattr(phases.Plan, name, lambda self: "")
+    monkeypatch.setattr(phases.Plan, "missing", lambda self, program, name: "")
+    (tmp_path / "out").mkdir(exist_ok=True)
+    return list(phases.Plan(ROOT, tmp_path / "out", tmp_path / "sparkle", devices, dry).steps(phase))
+
+
+@pytest.mark.parametrize("devices", [("cuda",), ("vulkan",)])
+@pytest.mark.parametrize("phase", phases.PHASES)
+def test_no_step_starves_those_behind_it(phase, devices, tmp_path, monkeypatch):
+    if phase == "networks" and "cuda" not in devices:
+        monkeypatch.setattr(phases.Plan, "video", lambda self: iter(()))
+    limits = [step.seconds for step in steps_of(phase, devices, tmp_path, monkeypatch)]
+    assert limits and sum(limits) <= phases.PHASE_SECONDS
+
+
+def test_what_matters_most_comes_first(tmp_path, monkeypatch):
+    names = [step.name for step in steps_of("kernels", ("cuda",), tmp_path, monkeypatch)]
+    order = ["cuda_bf16_gpu", "cuda_tf32_planes", "cuda_fp16_gpu", "cuda_tf32_gpu", "cuda_fp32_gpu", "cuda_fp32_transfers"]
+    assert [name for name in names if name in order] == order and names[0] == order[0]
+    assert steps_of("layers", ("cuda",), tmp_path, monkeypatch)[0].name == "cuda_bf16_resnet50_n32"
+
+
+def test_the_short_phase_has_ours_and_peers(tmp_path, monkeypatch):
+    names = [step.name for step in steps_of("short", ("cuda",), tmp_path, monkeypatch)]
+    for name in ("cuda_kernels", "cuda_bf16_gpu", "cuda_tf32_planes", "peers_gpu", "cuda_bf16_video_unet", "peers_video_unet"):
+        assert name in names
+    command = [sys.executable, ROOT / "scripts" / "gpu", "--minutes", "10", "--dry", "--out", tmp_path / "there"]
+    sparkle = tmp_path / "sparkle"
+    sparkle.write_text("#!/bin/sh\nexit 0\n", encoding="utf-8")
+    sparkle.chmod(0o755)
+    subprocess.run([*command, "--sparkle", sparkle], capture_output=True, check=False)
+    assert rows_in(tmp_path / "there" / "gpu_short.tar.gz", "short")
+
+
+# What a dry run leaves out is never run before there is a card.
+@pytest.mark.parametrize("phase", [phase for phase in phases.PHASES if phase not in ("layers", "networks")])
+def test_a_dry_run_has_the_same_steps(phase, tmp_path, monkeypatch):
+    for devices in (("cuda",), ("vulkan",)):
+        real = [step.name for step in steps_of(phase, devices, tmp_path, monkeypatch)]
+        assert [step.name for step in steps_of(phase, devices, tmp_path, monkeypatch, dry=True)] == real
+
+
+def test_batches_have_no_time_for_a_round_and_transforms_no_file(tmp_path, monkeypatch):
+    for dry in (False, True):
+        steps = {step.name: step for step in steps_of("kernels", ("vulkan",), tmp_path, monkeypatch, dry)}
+        assert "--round-ms" not in steps["vulkan_fp32_transfers"].command
+        assert "--output" not in steps["vulkan_fp32_crossover"].command and not steps["vulkan_fp32_crossover"].result
+
+
+def test_made_up_peers_go_through_the_table(tmp_path):
+    script = [sys.executable, ROOT / "scripts" / "gpu_peers.py"]
+    peers, ours = tmp_path / "peers.json", tmp_path / "ours"
+    ways = "bf16,bf16_fused,bf16_alone"
+    what = ["--layers", ROOT / "shapes" / "gpu.csv", "--filter", "l2_", "--ways", ways, "--whole", "1"]
+    subprocess.run([*script, "time", *what, "--made-up", "--output", peers], check=True)
+    ours.mkdir()
+    rows = [{"name": "l2_64_56x56_n32", "median_ms": 3.7}]
+    (ours / "bfloat_gpu.json").write_text(json.dumps({"rows": rows}), encoding="utf-8")
+    rows[0]["median_ms"] = 1.85
+    (ours / "bfloat-alone_gpu.json").write_text(json.dumps({"rows": rows}), encoding="utf-8")
+    done = subprocess.run([*script, "table", "--ours", ours, "--peers", peers], capture_output=True, text=True, check=True)
+    assert "geometric mean of bf16 over ours with bias and ReLU (aim: 1.3): 2.0" in done.stdout and "resnet50_n1" in done.stdout
+    assert "geometric mean of bf16_alone over ours of convolutions alone (aim: 1.0): 3.99" in done.stdout
+    assert "few_" not in done.stdout
+
+
+# What bench --batch reads is what the list says: the layers' own numbers of multiply-adds tell.
+def test_layers_alone_are_those_of_the_list(tmp_path, monkeypatch):
+    steps = {step.name: step for step in steps_of("layers", ("cuda",), tmp_path, monkeypatch)}
+    step = steps["cuda_bf16_alone_resnet50_n32"]
+    assert step.result == "cuda/bfloat-alone_resnet50_n32.json" and "--precision" not in step.command
+    assert step.command[step.command.index("--dir") + 1] == "FWD_D"
+    assert step.command[-1].name == "bfloat-alone_resnet50_n32.json"
+    lines = (tmp_path / "out" / "resnet50_n32.benchdnn").read_text(encoding="utf-8").splitlines()
+    rows = list(csv.DictReader((tmp_path / "out" / "resnet50_n32.csv").read_text(encoding="utf-8").splitlines()))
+    assert len(lines) == len(rows)
+    first = "mb32ic3oc64ih224oh112kh7sh2dh0ph3iw224ow112kw7sw2dw0pw3n"
+    assert lines[0] == f'{first}"{rows[0]["name"]}"'
+
+
 def test_wrong_use_is_one_sentence():
     done = subprocess.run([sys.executable, ROOT / "scripts" / "gpu"], capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and done.stderr == "scripts/gpu: give either pack or --phase; see scripts/gpu --help.\n"
+    sentence = "scripts/gpu: give either pack, --phase or --minutes; see scripts/gpu --help.\n"
+    assert done.returncode == 1 and done.stderr == sentence

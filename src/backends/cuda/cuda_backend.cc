@@ -7,7 +7,9 @@
 
 #include "backends/cuda/images.h"
 #include "backends/cuda/program.h"
+#include "backends/cuda/roofs.h"
 #include "backends/cuda/timeline.h"
+#include "backends/memory_probe.h"
 #include "backends/self_tests/verdict_cache.h"
 #include "base/files/cache_folder.h"
 #include "base/record.h"
@@ -33,7 +35,7 @@ std::string build_of(const DeviceInfo& device) {
   return device.id + number;
 }
 
-class BackendOfDevice final : public CudaBackend {
+class BackendOfDevice final : public CudaBackend, public MemoryProbe {
  public:
   BackendOfDevice(std::shared_ptr<Context> context, const CudaOptions& options, std::shared_ptr<Executor> executor,
                   MakeKernel make)
@@ -49,7 +51,7 @@ class BackendOfDevice final : public CudaBackend {
         if (t.stream()) (void)t.wait(t.submitted(), {});
   }
   Status open() {
-    SPARKLE_TRY(functions, Functions::load(shop_.context));
+    SPARKLE_TRY(functions, Functions::open(shop_.context));
     shop_.functions = std::move(functions);
     const std::string folder = !options_.cache                 ? std::string()
                                : options_.cache_folder.empty() ? cache_folder()
@@ -244,6 +246,23 @@ class BackendOfDevice final : public CudaBackend {
     line_of(token).keep(token.value & kNumber, std::move(kept));
   }
   bool keeps_time() const override { return true; }
+  // The functional model has no rates to tell.
+  double probe_peak(std::string_view unit) override {
+    if (driver().is_model()) return 0;
+    const std::lock_guard lock(probe_mutex_);
+    const auto flops = measure_flops(*this, shop_, probed_, unit);
+    return flops.ok() ? *flops : 0;
+  }
+  double probe_bandwidth(size_t level, double bytes) override {
+    if (driver().is_model()) return 0;
+    const std::lock_guard lock(probe_mutex_);
+    const auto rate = measure_bandwidth(*this, shop_, probed_, level, bytes);
+    return rate.ok() ? *rate : 0;
+  }
+  void forget_probes() override {
+    const std::lock_guard lock(probe_mutex_);
+    probed_ = {};
+  }
   Result<std::vector<StepTime>> timestamps(Token token) override {
     std::vector<std::shared_ptr<Event>> events;
     {
@@ -366,7 +385,8 @@ class BackendOfDevice final : public CudaBackend {
   Workshop shop_;
   std::unique_ptr<VerdictCache> verdict_cache_;
   Timeline lines_[kLines];
-  std::mutex submit_mutex_;
+  std::mutex submit_mutex_, probe_mutex_;
+  RoofBuffers probed_;
   mutable std::mutex mutex_;
   std::deque<std::pair<uint64_t, std::vector<std::shared_ptr<Event>>>> timed_;
   std::map<uint64_t, Asked> asked_;  // by the token's value

@@ -29,7 +29,10 @@ enum class CuResult : int {
   invalid_context = 201,
   no_binary_for_gpu = 209,
   ecc_uncorrectable = 214,
+  invalid_ptx = 218,
+  jit_compiler_not_found = 221,
   unsupported_ptx_version = 222,
+  jit_compilation_disabled = 223,
   invalid_handle = 400,
   not_found = 500,
   not_ready = 600,
@@ -146,6 +149,13 @@ constexpr bool is_lost(CuResult r) {
   const int code = static_cast<int>(r);
   return r == CuResult::ecc_uncorrectable || r == CuResult::launch_timeout || r == CuResult::illegal_address ||
          (code >= 710 && code <= 719 && code != 711 && code != 712 && code != 713);
+}
+
+// Whether a result says that the driver does not take a module's code, which says nothing of other modules.
+constexpr bool is_refused(CuResult r) {
+  return r == CuResult::invalid_image || r == CuResult::no_binary_for_gpu || r == CuResult::invalid_ptx ||
+         r == CuResult::jit_compiler_not_found || r == CuResult::unsupported_ptx_version ||
+         r == CuResult::jit_compilation_disabled;
 }
 
 }  // namespace sparkle::cuda

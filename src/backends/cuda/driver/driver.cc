@@ -43,6 +43,7 @@ Status Driver::load() {
     const char* why = ::dlerror();
     return unusable("the driver's library '" + path_ + "' cannot be opened" + (why ? " (" + std::string(why) + ")" : ""));
   }
+  is_model_ = ::dlsym(library_, "cuda_model_counts") != nullptr;
   std::string missing;
 #define CU_FUNCTION(member, symbol, parameters)                                 \
   member = reinterpret_cast<CuResult(*) parameters>(::dlsym(library_, symbol)); \
@@ -72,13 +73,16 @@ Status Driver::find_devices() {
   return ok();
 }
 
-Error Driver::error_of(CuResult result, std::string_view what) const {
+std::string Driver::words_of(CuResult result, std::string_view what) const {
   const char *name = nullptr, *text = nullptr;
   if (error_name) error_name(result, &name);
   if (error_text) error_text(result, &text);
-  const std::string said = std::string(what) + " said " +
-                           (name ? name : "CUresult " + std::to_string(static_cast<int>(result))) +
-                           (text ? ", " + std::string(text) : "");
+  return std::string(what) + " said " + (name ? name : "CUresult " + std::to_string(static_cast<int>(result))) +
+         (text ? ", " + std::string(text) : "");
+}
+
+Error Driver::error_of(CuResult result, std::string_view what) const {
+  const std::string said = words_of(result, what);
   if (result == CuResult::out_of_memory)
     return {Reason::out_of_memory, "The CUDA device is out of memory (" + said + "); give smaller inputs or use --device cpu."};
   if (is_lost(result))

@@ -33,6 +33,10 @@ class Driver {
 
   const std::vector<DeviceInfo>& devices() const { return devices_; }
   int version() const { return version_; }
+  // Whether it is the functional model of the tests, which computes as a card does and takes its own time.
+  bool is_model() const { return is_model_; }
+  // "cuMemAlloc said CUDA_ERROR_..., and its text".
+  std::string words_of(CuResult result, std::string_view what) const;
   // An error of the reason that fits the result: out_of_memory, device_lost or device_unusable. `what`: "cuMemAlloc".
   Error error_of(CuResult result, std::string_view what) const;
 
@@ -48,6 +52,7 @@ class Driver {
   void* library_ = nullptr;
   std::string path_;
   int version_ = 0;
+  bool is_model_ = false;
   std::vector<DeviceInfo> devices_;
 };
 
