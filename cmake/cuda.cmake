@@ -35,10 +35,15 @@ if(SPARKLE_WITH_CUDA_KERNELS)
     if(name MATCHES "_sm90a$")
       set(architectures -gencode arch=compute_90a,code=sm_90a)
     endif()
+    # The interpreter of programs rounds as NVRTC is told to (src/backends/cuda/nvrtc/nvrtc.cc): products and sums each.
+    set(rounding "")
+    if(name STREQUAL "pointwise")
+      set(rounding -fmad=false)
+    endif()
     # -v tells registers, spills and shared memory of each kernel: scripts/sass reads them beside the code.
     add_custom_command(OUTPUT ${cuda_folder}/${name}.fatbin
       COMMAND sh -c "\"$@\" 2> '${cuda_folder}/${name}.log' || { cat '${cuda_folder}/${name}.log'; exit 1; }" nvcc
-        ${SPARKLE_NVCC} -fatbin -std=c++20 -O3 --expt-relaxed-constexpr -Xptxas -v,-warn-spills,-warn-lmem-usage ${architectures} -I${PROJECT_SOURCE_DIR}/src
+        ${SPARKLE_NVCC} -fatbin -std=c++20 -O3 ${rounding} --expt-relaxed-constexpr -Xptxas -v,-warn-spills,-warn-lmem-usage ${architectures} -I${PROJECT_SOURCE_DIR}/src
         -o ${cuda_folder}/${name}.fatbin ${source}
       DEPENDS ${source} ${cuda_includes} COMMENT "nvcc ${name}.cu" VERBATIM)
     list(APPEND CUDA_FATBINS ${cuda_folder}/${name}.fatbin)
