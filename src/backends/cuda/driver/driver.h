@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cuda/driver/cu.h"
+#include "backends/cuda/nvrtc/nvrtc.h"
 #include "base/result.h"
 #include "device/device.h"
 
@@ -33,6 +34,8 @@ class Driver {
 
   const std::vector<DeviceInfo>& devices() const { return devices_; }
   int version() const { return version_; }
+  // What compiles programs that come with a model; its `nvrtc` is nullptr where there is none.
+  const FoundNvrtc& compiler() const { return compiler_; }
   // An error of the reason that fits the result: out_of_memory, device_lost or device_unusable. `what`: "cuMemAlloc".
   Error error_of(CuResult result, std::string_view what) const;
 
@@ -43,11 +46,13 @@ class Driver {
  private:
   Driver() = default;
   Status load();
+  Status find_compiler();
   Status find_devices();
 
   void* library_ = nullptr;
   std::string path_;
   int version_ = 0;
+  FoundNvrtc compiler_;
   std::vector<DeviceInfo> devices_;
 };
 
