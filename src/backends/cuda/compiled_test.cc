@@ -7,6 +7,7 @@
 #include "backends/cuda/compiled_testing.h"
 #include "backends/self_tests/sample_run.h"
 #include "backends/self_tests/sample_testing.h"
+#include "backends/self_tests/variant_self_tests.h"
 
 namespace sparkle::cuda {
 namespace {
@@ -111,6 +112,26 @@ TEST_F(CompiledPrograms, RandomStagesGiveTheInterpretersBytesAndTheReferences) {
     EXPECT_GT(with_tail, 3);
   }
   std::printf("%d stages, %d with loads of pieces, %d with a tail\n", run, in_pieces, with_tail);
+}
+
+// What is tried before first use: conversions between all kinds of types, and operations in each.
+TEST_F(CompiledPrograms, TheirSelfTestsAreRight) {
+  const auto backend = test_backend();
+  ASSERT_TRUE(backend);
+  const testing::Sample sample = testing::sample();
+  unsigned number = 0;
+  int run = 0;
+  for (const VariantSelfTests& variant : self_tests_of_variants(backend->device())) {
+    if (variant.name != "pointwise/compiled") continue;
+    EXPECT_GT(variant.self_tests.size(), 25u);
+    for (const SelfTest& t : variant.self_tests) {
+      if (number++ % 2 || !sample.takes(number / 2)) continue;  // each takes the compiler twice
+      const Status ran = run_self_test(*backend, t, std::chrono::minutes(1));
+      EXPECT_TRUE(ran.ok()) << t.to_text() << ": " << (ran.ok() ? "" : ran.error().message);
+      ++run;
+    }
+  }
+  EXPECT_GT(run, 0);
 }
 
 // Every operation in one text: the second operand says which of them gives the result.

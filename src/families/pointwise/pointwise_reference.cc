@@ -126,7 +126,8 @@ double weight(PointwiseOp op) {
 }
 
 // Of an element in CUDA's interpreter, as operations: what finds a step's values and its formula, and what finds and converts
-// an operand (counted in the machine code for sm_80: some 30 instructions and some 40).
+// an operand (counted in the machine code for sm_80: some 30 instructions and some 40). They count where the compiled form is
+// there to be compared with; elsewhere the interpreter is what there is, and its plans say what memory takes.
 constexpr double kInterpretedStep = 60, kInterpretedOperand = 80;
 
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
@@ -137,7 +138,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   Footprint f = streaming_footprint(stage, device, flops * elements);
   f.nominal_flops += functions * elements;
   f.function_flops = functions * elements;
-  if (variant_of(schedule) == "interpreted")
+  if (variant_of(schedule) == "interpreted" && device.compiles)
     f.executed_flops += elements * (kInterpretedStep * static_cast<double>(get<PointwiseParams>(stage.params).program.size()) +
                                     kInterpretedOperand * static_cast<double>(stage.inputs.size() + 1));
   return f;

@@ -38,22 +38,47 @@ void write(const fs::path& path, const std::string& text) {
 // Headers of the standard library are the host's.
 bool is_own(const std::string& name) { return name.find('/') != std::string::npos; }
 
+// A folder for as long as this lives.
+struct Folder {
+  std::string path = (fs::temp_directory_path() / "nvrtc_model_XXXXXX").string();
+  bool made = ::mkdtemp(path.data()) != nullptr;
+  ~Folder() {
+    std::error_code ignored;
+    if (made) fs::remove_all(path, ignored);
+  }
+};
+
+const std::string kSources = MODEL_SOURCES;
+// The compiler, for texts and for what each of them begins with.
+const std::string kCompiler =
+    "'" MODEL_COMPILER "' -std=c++20 -O0 -w -fPIC -fvisibility=hidden -I. -I'" + kSources + "/src' -I'" + kSources + "/tests' ";
+
+// The host's own headers, which every text reads, compiled once: most of what the compiler does for a text.
+std::string host_headers() {
+  static const Folder folder;
+  static const std::string option = [] {
+    write(fs::path(folder.path) / "host.h",
+          "#include \"cuda_model/model.h\"\n#include <cmath>\n#include \"base/half_floats.h\"\n");
+    const std::string command = "cd '" + folder.path + "' && " + kCompiler + "-x c++-header host.h -o host.h.gch > log 2>&1";
+    return std::system(command.c_str()) == 0 ? "-include '" + folder.path + "/host.h' " : std::string();
+  }();
+  return option;
+}
+
 NvrtcResult compile(Program& p, const std::string& architecture) {
-  std::string name = (fs::temp_directory_path() / "nvrtc_model_XXXXXX").string();
-  if (!::mkdtemp(name.data())) return static_cast<NvrtcResult>(1);
-  const fs::path folder = name;
+  const Folder own;
+  if (!own.made) return static_cast<NvrtcResult>(1);
+  const fs::path folder = own.path;
   for (const auto& [header, text] : p.headers)
     if (is_own(header)) write(folder / header, text);
   write(folder / "program.cu", p.text);
-  const std::string library = MODEL_LIBRARY, sources = MODEL_SOURCES;
-  const std::string command = "cd '" + folder.string() +
-                              "' && '" MODEL_COMPILER "' -std=c++20 -O0 -w -shared -fPIC -fvisibility=hidden " + "-I. -I'" +
-                              sources + "/src' -I'" + sources + "/tests' -x c++ program.cu -x none '" + library +
-                              "' -Wl,-rpath,'" + fs::path(library).parent_path().string() + "' -o program.so > log 2>&1";
+  const std::string library = MODEL_LIBRARY;
+  const std::string command = "cd '" + own.path + "' && " + kCompiler + host_headers() + "-shared -x c++ program.cu -x none '" +
+                              library + "' -Wl,-rpath,'" + fs::path(library).parent_path().string() +
+                              "' -o program.so > log 2>&1";
   const int status = std::system(command.c_str());
   p.log = read(folder / "log");
   const std::string code = status == 0 ? read(folder / "program.so") : std::string();
-  fs::remove_all(folder);
   if (code.empty()) return NvrtcResult::compilation;
   constexpr char kDigits[] = "0123456789abcdef";
   p.ptx = "// model of PTX " + architecture + "\n";
