@@ -236,7 +236,8 @@ TEST_F(CompiledPrograms, WhatDoesNotCompileIsASentenceAndGivesWay) {
   ASSERT_FALSE(kernel.ok());
   EXPECT_EQ(kernel.error().reason, Reason::internal);
   EXPECT_NE(kernel.error().message.find("NVRTC 13.0 does not compile a program"), std::string::npos) << kernel.error().message;
-  EXPECT_NE(kernel.error().message.find("error: unknown type name 'no'"), std::string::npos) << kernel.error().message;
+  EXPECT_NE(kernel.error().message.find("program.cu:"), std::string::npos) << kernel.error().message;
+  EXPECT_NE(kernel.error().message.find("error: "), std::string::npos) << kernel.error().message;
   EXPECT_EQ(kernel.error().message.find('\n'), std::string::npos);
   // Tried first, the device denies it, and the planner's next schedule is the interpreter's.
   const ScheduledStage tried{&stage, &kCompiled};

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "backends/cuda/compiled_testing.h"
+#include "device/device_json.h"
 #include "families/type_set.h"
 
 namespace sparkle::cuda {
@@ -45,6 +46,9 @@ TEST(Nvrtc, IsKnownToTheDescription) {
   const DeviceInfo with = described();
   EXPECT_TRUE(with.description.compiles);
   EXPECT_NE(with.id, without.id);
+  const auto read = device_from_json(device_to_json(with.description, "", {}));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(*read, with.description);
   const With none("SPARKLE_NVRTC", "");
   EXPECT_FALSE(described().description.compiles);
 }

@@ -27,50 +27,35 @@ SPARKLE_DEVICE To as_integer(From value, To low, To high) {
 }
 
 // A cell: the bits that lie in memory, the number that they are as a T, and the bits that a T becomes.
-struct CellF32 {
-  using Bits = float;
+template <class B>
+struct PlainCell {
+  using Bits = B;
   template <class T>
   SPARKLE_DEVICE static T number(Bits bits) {
     return static_cast<T>(bits);
   }
   template <class T>
   SPARKLE_DEVICE static Bits bits(T value) {
-    return static_cast<float>(value);
+    return static_cast<B>(value);
   }
 };
-struct CellF64 {
-  using Bits = double;
-  template <class T>
-  SPARKLE_DEVICE static T number(Bits bits) {
-    return static_cast<T>(bits);
-  }
-  template <class T>
-  SPARKLE_DEVICE static Bits bits(T value) {
-    return static_cast<double>(value);
-  }
-};
-struct CellF16 {
+using CellF32 = PlainCell<float>;
+using CellF64 = PlainCell<double>;
+// Converted to a float and from one.
+template <float (*kFloat)(uint16_t), uint16_t (*kBits)(float)>
+struct HalfCell {
   using Bits = uint16_t;
   template <class T>
   SPARKLE_DEVICE static T number(Bits bits) {
-    return static_cast<T>(float_of_half(bits));
+    return static_cast<T>(kFloat(bits));
   }
   template <class T>
   SPARKLE_DEVICE static Bits bits(T value) {
-    return half_of(static_cast<float>(value));
+    return kBits(static_cast<float>(value));
   }
 };
-struct CellBf16 {
-  using Bits = uint16_t;
-  template <class T>
-  SPARKLE_DEVICE static T number(Bits bits) {
-    return static_cast<T>(float_of_bfloat(bits));
-  }
-  template <class T>
-  SPARKLE_DEVICE static Bits bits(T value) {
-    return bfloat_of(static_cast<float>(value));
-  }
-};
+using CellF16 = HalfCell<float_of_half, half_of>;
+using CellBf16 = HalfCell<float_of_bfloat, bfloat_of>;
 struct CellBool {
   using Bits = uint8_t;
   template <class T>
