@@ -36,11 +36,16 @@ if(SPARKLE_WITH_CUDA_KERNELS)
     if(name MATCHES "_sm90a$")
       set(architectures -gencode arch=compute_90a,code=sm_90a)
     endif()
+    # The interpreter of programs rounds as NVRTC is told to (src/backends/cuda/nvrtc/nvrtc.cc): products and sums each.
+    set(rounding "")
+    if(name STREQUAL "pointwise")
+      set(rounding -fmad=false)
+    endif()
     # -v tells registers, spills and shared memory of each kernel: scripts/sass reads them beside the code. It names them too: a kernel
     # that is asked for is found by these names, so that no other file's module is loaded for it.
     add_custom_command(OUTPUT ${cuda_folder}/${name}.fatbin
       COMMAND sh -c "\"$@\" 2> '${cuda_folder}/${name}.log' || { cat '${cuda_folder}/${name}.log'; exit 1; }" nvcc
-        ${SPARKLE_NVCC} -fatbin --compress-mode=size -std=c++20 -O3 --expt-relaxed-constexpr -Xptxas -v,-warn-spills,-warn-lmem-usage ${architectures} -I${PROJECT_SOURCE_DIR}/src
+        ${SPARKLE_NVCC} -fatbin --compress-mode=size -std=c++20 -O3 ${rounding} --expt-relaxed-constexpr -Xptxas -v,-warn-spills,-warn-lmem-usage ${architectures} -I${PROJECT_SOURCE_DIR}/src
         -o ${cuda_folder}/${name}.fatbin ${source}
       COMMAND sh -c "sed -n \"s/.*Compiling entry function '\\([A-Za-z0-9_]*\\)'.*/\\1/p\" '${cuda_folder}/${name}.log' | sort -u > '${cuda_folder}/${name}.names' && test -s '${cuda_folder}/${name}.names'"
       BYPRODUCTS ${cuda_folder}/${name}.names

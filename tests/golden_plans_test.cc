@@ -389,6 +389,10 @@ TEST(GoldenPlans, OfCudaAreWhatIsStored) {
     expect_plan("resnet50", with_kernels(device), std::string(device) + "-cuda-rough", 1e-3);
     expect_plan("few_channels", with_kernels(device), std::string(device) + "-cuda-rough", 1e-3);
   }
+  // Where NVRTC is at hand.
+  Device compiling = with_kernels("h200");
+  compiling.compiles = true;
+  expect_plan("preactivation", compiling, "h200-cuda-nvrtc");
 }
 
 TEST(GoldenPlans, OfMeasuredGpusAreWhatIsStored) {

@@ -76,6 +76,7 @@ struct Device {
   double link_bytes_per_second = 0, link_seconds = 0;
   bool by_roofs = false;    // plans ask what its hardware allows, and no kernels that there are
   bool calibrated = false;  // rates were measured on this machine, not copied from a data sheet
+  bool compiles = false;    // programs that come with a model are compiled there: NVRTC is at hand
   std::vector<MemoryLevel> memory;
   std::vector<MathUnit> units;
   std::vector<KernelPace> paces;

@@ -82,6 +82,7 @@ void visit(V& v, Device& d) {
   v("link_bytes_per_second", d.link_bytes_per_second);
   v("link_seconds", d.link_seconds);
   v("by_roofs", d.by_roofs);
+  v("compiles", d.compiles);
   v("calibrated", d.calibrated);
   v("memory", d.memory);
   v("units", d.units);

@@ -55,7 +55,7 @@ Device without_rates(Device device) {
   if (device.has_workgroups()) remove_caches(device);  // measured like rates
   device.paces.clear();
   device.clock_hz = device.launch_seconds = device.link_bytes_per_second = device.link_seconds = 0;
-  device.calibrated = false;
+  device.calibrated = device.compiles = false;
   device.thread_note.clear();
   for (MemoryLevel& level : device.memory)
     level.bytes_per_second = level.total_bytes_per_second = level.copy_bytes_per_second = 0;
@@ -224,6 +224,7 @@ Status CompiledModel::check_same(const Device& there, const Device& here) const 
                                               " (the option threads of a device), or compile the model for " +
                                               threads(here.cores) + "."};
   }
+  if (there.compiles && !here.compiles) return refused("a machine that compiles programs (NVRTC), which is not at hand here");
   const Device want = without_rates(there), have = without_rates(here);
   if (want.units != have.units)
     return refused("a machine with the math units " + unit_names(want) + ", this one has " + unit_names(have));

@@ -61,6 +61,7 @@ class BackendOfDevice final : public CudaBackend, public MemoryProbe {
         VerdictCacheOptions{folder, "cuda", build_of(device), device.name, device.driver, options_.try_timeout,
                             options_.give_up_after, options_.sandbox, options_.try_elsewhere});
     devices_.back().denylist = verdict_cache_->denylist();
+    if (device.description.compiles) shop_.programs = std::make_shared<Programs>(shop_.context, folder);
     for (size_t i = 0; i < kLines; ++i) lines_[i].open(shop_.context, shop_.context->stream(i));
     return ok();
   }
@@ -71,7 +72,10 @@ class BackendOfDevice final : public CudaBackend, public MemoryProbe {
   }
   Executor& executor() override { return *executor_; }
   const Context& context() const override { return *shop_.context; }
-  Counters counters() const override { return {submissions_.load(), graphs_.load(), traffic().copies}; }
+  Counters counters() const override {
+    const auto programs = shop_.programs ? shop_.programs->counters() : Programs::Counters{};
+    return {submissions_.load(), graphs_.load(), traffic().copies, programs.compiled, programs.read};
+  }
 
   Status try_out(std::span<const ScheduledStage> stages) override {
     if (!options_.try_first) return ok();

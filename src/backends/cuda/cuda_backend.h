@@ -13,7 +13,7 @@ struct LentMemory {
 };
 
 struct CudaOptions {
-  std::string cache_folder;  // of what is known of kernels; empty: the user's cache folder
+  std::string cache_folder;  // of what is known of kernels, and of compiled programs; empty: the user's cache folder
   bool cache = true;
   // Kernels are tried before their first use on a driver, as on Vulkan (backends/vulkan/driver/context.h).
   bool try_first = true;
@@ -30,6 +30,8 @@ class CudaBackend : public Backend {
     uint64_t submissions = 0;  // of programs
     uint64_t graphs = 0;       // made
     uint64_t copies = 0;       // regions moved between buffers
+    uint64_t compiled = 0;     // programs, by NVRTC
+    uint64_t read = 0;         // programs that were found compiled on disk
   };
   virtual Counters counters() const = 0;
   // The caller's memory as a Buffer, not copied and not freed. Errors: bad_usage for memory of another device, bytes that are

@@ -10,6 +10,7 @@
 #include "backends/bounds_reports.h"
 #include "backends/cuda/driver/functions.h"
 #include "backends/cuda/driver/memory.h"
+#include "backends/cuda/driver/programs.h"
 #include "base/round_up.h"
 
 namespace sparkle::cuda {
@@ -19,6 +20,7 @@ struct Workshop {
   std::shared_ptr<Context> context;
   std::shared_ptr<Memory> memory;  // nullptr: of a device that is only described, as `context` and `functions` are
   std::shared_ptr<Functions> functions;
+  std::shared_ptr<Programs> programs = nullptr;  // nullptr: of a device that is only described, or where nothing compiles
   // A buffer of the device's with these bytes in it.
   Result<std::shared_ptr<DeviceBuffer>> upload(const void* bytes, int64_t size) const;
 };
@@ -30,6 +32,7 @@ inline constexpr int kWorkspace = -1, kReport = -2;
 struct KernelLaunch {
   CuFunction function = nullptr;
   std::string kernel;  // its name
+  std::string text;    // of a kernel that is compiled at run time; empty: it is one of this build's
   std::array<unsigned, 3> grid{1, 1, 1};
   unsigned threads = 1;
   std::array<unsigned, 3> cluster{1, 1, 1};
@@ -94,6 +97,24 @@ Result<KernelLaunch> launch_of(const Workshop& shop, const std::string& name, co
   KernelLaunch launch;
   launch.function = function, launch.kernel = name;
   launch.grid = grid, launch.threads = threads, launch.shared_bytes = static_cast<unsigned>(shared_bytes);
+  launch.set(record);
+  return launch;
+}
+
+// The same of a kernel that `text` holds. Errors: backend_lacks_variant where nothing compiles it, and those of Programs::get.
+template <class R>
+Result<KernelLaunch> launch_of_text(const Workshop& shop, const std::string& name, std::string text, const R& record,
+                                    std::array<unsigned, 3> grid, unsigned threads) {
+  KernelLaunch launch;
+  if (shop.memory) {
+    if (!shop.programs)
+      return Error{Reason::backend_lacks_variant,
+                   "nothing here compiles CUDA programs (NVRTC); take the variant 'interpreted'"};
+    SPARKLE_TRY(function, shop.programs->get(name, text));
+    launch.function = function;
+  }
+  launch.kernel = name, launch.text = std::move(text);
+  launch.grid = grid, launch.threads = threads;
   launch.set(record);
   return launch;
 }

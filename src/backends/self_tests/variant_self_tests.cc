@@ -46,7 +46,7 @@ std::vector<VariantSelfTests> self_tests_of_variants(const Device& device) {
   for (int f = 0; f < kFamilies; ++f) {
     const FamilyInfo& family = info(static_cast<Family>(f));
     for (const Variant& variant : family.variants) {
-      if (!variant.runs_on(device)) continue;
+      if (!variant.runs_on(device) || (variant.needs_compiler() && !device.compiles)) continue;
       VariantSelfTests& of = all.emplace_back();
       of.name = std::string(family.name) + "/" + std::string(variant.name);
       for (const SelfTest& form : self_test_forms(static_cast<Family>(f)))

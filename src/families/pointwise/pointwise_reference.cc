@@ -125,7 +125,12 @@ double weight(PointwiseOp op) {
   }
 }
 
-Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
+// Of an element in CUDA's interpreter, as operations: what finds a step's values and its formula, and what finds and converts
+// an operand (counted in the machine code for sm_80: some 30 instructions and some 40). They count where the compiled form is
+// there to be compared with; elsewhere the interpreter is what there is, and its plans say what memory takes.
+constexpr double kInterpretedStep = 60, kInterpretedOperand = 80;
+
+Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
   double flops = 0, functions = 0;
   for (const PointwiseInstruction& step : get<PointwiseParams>(stage.params).program)
     (weight(step.op) < kLeastFunction ? flops : functions) += weight(step.op);
@@ -133,21 +138,27 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   Footprint f = streaming_footprint(stage, device, flops * elements);
   f.nominal_flops += functions * elements;
   f.function_flops = functions * elements;
+  if (variant_of(schedule) == "interpreted" && device.compiles)
+    f.executed_flops += elements * (kInterpretedStep * static_cast<double>(get<PointwiseParams>(stage.params).program.size()) +
+                                    kInterpretedOperand * static_cast<double>(stage.inputs.size() + 1));
   return f;
 }
 
-// What CUDA's interpreter computes: all but the narrow types and integers of 64 bits without a sign, of what its record holds.
-bool is_interpreted(const Stage& stage) {
+// What CUDA computes, interpreted or compiled: all but the narrow types and integers of 64 bits without a sign.
+bool is_computed_by_cuda(const Stage& stage) {
   const auto stored = [](const TensorDesc& desc) { return kComputed.has(desc.dtype); };
   const DType type = pointwise_arithmetic(stage.inputs, stage.outputs[0]);
   const auto has = [&](const PointwiseInstruction& step) {
     return step.op != PointwiseOp::power_of_two && (is_float(type) || serves_integers(step.op));
   };
   const auto& program = get<PointwiseParams>(stage.params).program;
+  return type != DType::u64 && std::all_of(program.begin(), program.end(), has) &&
+         std::all_of(stage.inputs.begin(), stage.inputs.end(), stored) && stored(stage.outputs[0]);
+}
+// What of that its interpreter's record holds.
+bool is_interpreted(const Stage& stage) {
   constexpr size_t kMostSteps = 64;
-  return type != DType::u64 && program.size() + stage.inputs.size() <= kMostSteps &&
-         std::all_of(program.begin(), program.end(), has) && std::all_of(stage.inputs.begin(), stage.inputs.end(), stored) &&
-         stored(stage.outputs[0]);
+  return get<PointwiseParams>(stage.params).program.size() + stage.inputs.size() <= kMostSteps && is_computed_by_cuda(stage);
 }
 
 // What programs printed for a GPU compute: f32, integers but for factors that are none (affine), and in double precision what
@@ -173,8 +184,11 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   const bool single = pointwise_arithmetic(stage.inputs, stage.outputs[0]) == DType::f32;
   if (variant.for_workgroups() && variant.runs_on(device)) {
     constexpr size_t kMostOperands = 12;  // whose addresses a GPU is handed
-    if (variant.name == "interpreted" ? !is_interpreted(stage) : !is_printable(stage, device))
-      return why_not = Reason::type_not_served, std::vector<Schedule>{};
+    if (variant.needs_compiler() && !device.compiles) return why_not = Reason::compiler_missing, std::vector<Schedule>{};
+    const bool supports_it = variant.name == "interpreted" ? is_interpreted(stage)
+                             : variant.name == "compiled"  ? is_computed_by_cuda(stage)
+                                                           : is_printable(stage, device);
+    if (!supports_it) return why_not = Reason::type_not_served, std::vector<Schedule>{};
     if (stage.inputs.size() > kMostOperands) return why_not = Reason::layout_not_served, std::vector<Schedule>{};
   }
   if ((variant.name == "strips" && !single) || (variant.name == "typed" && single)) {

@@ -38,7 +38,7 @@ Result<std::string> of_cuda(const Stage& stage, const Schedule& schedule, const 
             " threads";
     if (l.cluster[0] > 1) text += ", clusters of " + std::to_string(l.cluster[0]);
     if (l.shared_bytes > 0) text += ", " + std::to_string(l.shared_bytes) + " bytes of shared memory";
-    text += ", a record of " + std::to_string(l.record.size()) + " bytes\n";
+    text += ", a record of " + std::to_string(l.record.size()) + " bytes\n" + l.text;
   }
   return text;
 }

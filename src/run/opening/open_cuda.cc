@@ -78,8 +78,11 @@ std::vector<std::string> cuda_devices() {
   std::vector<std::string> lines;
   for (size_t i = 0; i < (*driver)->devices().size(); ++i) {
     const cuda::DeviceInfo& d = (*driver)->devices()[i];
-    lines.push_back("cuda:" + std::to_string(i) + "    " + d.name + ", " + d.driver +
-                    (d.unusable.empty() ? "" : "; cannot be used: " + d.unusable));
+    lines.push_back(
+        "cuda:" + std::to_string(i) + "    " + d.name + ", " + d.driver +
+        (d.unusable.empty() ? "" : "; cannot be used: " + d.unusable) +
+        (d.description.compiles ? ", programs compiled by " + (*driver)->compiler().nvrtc->name() : "") +
+        ((*driver)->compiler().why_not.empty() ? "" : "; programs are interpreted: " + (*driver)->compiler().why_not));
   }
   return lines;
 }

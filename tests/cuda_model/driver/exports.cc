@@ -378,8 +378,13 @@ EXPORT cuEventElapsedTime(float* milliseconds, CuEvent begin, CuEvent end) {
 EXPORT cuModuleLoadData(CuModule* module, const void* image) {
   MODEL_CALL("cuModuleLoadData", true);
   MODEL_NEEDS(image, CuResult::invalid_value);
+  const auto& device = call.driver.devices[static_cast<size_t>(call.context->device)].attributes;
+  const int capability =
+      10 * device.at(CuDeviceAttribute::compute_capability_major) + device.at(CuDeviceAttribute::compute_capability_minor);
+  std::vector<const cuda_model::Kernel*> compiled;
+  if (const CuResult r = load_compiled(static_cast<const char*>(image), capability, compiled); r != CuResult::success) return r;
   auto& m = call.context->modules.emplace_back(std::make_unique<Module>());
-  m->owner = call.context;
+  m->owner = call.context, m->compiled = std::move(compiled);
   *module = reinterpret_cast<CuModule>(m.get());
   return CuResult::success;
 }
@@ -390,7 +395,10 @@ EXPORT cuModuleUnload(CuModule module) {
 }
 EXPORT cuModuleGetFunction(CuFunction* function, CuModule module, const char* name) {
   MODEL_CALL("cuModuleGetFunction", true);
-  const cuda_model::Kernel* kernel = cuda_model::find_kernel(name);
+  const auto& own = real<Module>(module)->compiled;
+  const auto is_it = [&](const cuda_model::Kernel* k) { return std::string_view(k->name) == name; };
+  const auto at = std::find_if(own.begin(), own.end(), is_it);
+  const cuda_model::Kernel* kernel = at != own.end() ? *at : own.empty() ? cuda_model::find_kernel(name) : nullptr;
   MODEL_NEEDS(kernel, CuResult::not_found);
   auto& f = real<Module>(module)->functions[name];
   if (!f) {

@@ -81,6 +81,7 @@ struct Function {
 };
 struct Module {
   Context* owner = nullptr;
+  std::vector<const Kernel*> compiled;  // that it brought along; empty: it has the model's own
   std::map<std::string, std::unique_ptr<Function>> functions;
 };
 
@@ -141,6 +142,9 @@ class Driver {
 
 // The calling thread's contexts, the last one current.
 std::vector<Context*>& context_stack();
+
+// What a module of libnvrtc_model.so holds; nothing of any other.
+CuResult load_compiled(const char* image, int capability, std::vector<const Kernel*>& kernels);
 
 // Tells what went wrong on the standard error, since a CUresult is all that a caller gets.
 void tell(const std::string& what);

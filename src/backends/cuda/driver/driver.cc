@@ -27,6 +27,7 @@ Result<std::shared_ptr<Driver>> Driver::open(int least) {
   if (driver->version_ < least)
     return unusable("the driver is of CUDA " + version_text(driver->version_) + ", and " + version_text(least) +
                     " is needed; install a newer one");
+  SPARKLE_CHECK(driver->find_compiler());
   SPARKLE_CHECK(driver->find_devices());
   return driver;
 }
@@ -59,6 +60,13 @@ Status Driver::load() {
 #endif
 }
 
+// A stand-in for the driver reads no PTX that was not made for it.
+Status Driver::find_compiler() {
+  SPARKLE_TRY(found, find_nvrtc(version_, path_ != kLibrary));
+  compiler_ = std::move(found);
+  return ok();
+}
+
 Status Driver::find_devices() {
   int count = 0;
   SPARKLE_CU(*this, device_count(&count), "cuDeviceGetCount");
@@ -68,6 +76,10 @@ Status Driver::find_devices() {
     SPARKLE_CU(*this, device_get(&device.handle, i), "cuDeviceGet");
     device.driver = "CUDA " + version_text(version_);
     SPARKLE_CHECK(describe(*this, device));
+    if (compiler_.nvrtc && compiler_.nvrtc->architecture(device.capability) > 0) {
+      device.description.compiles = true;
+      device.id += "_nvrtc" + std::to_string(compiler_.nvrtc->version());
+    }
     devices_.push_back(std::move(device));
   }
   return ok();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cuda/driver/cu.h"
+#include "backends/cuda/nvrtc/nvrtc.h"
 #include "base/result.h"
 #include "device/device.h"
 
@@ -37,6 +38,8 @@ class Driver {
   bool is_model() const { return is_model_; }
   // "cuMemAlloc said CUDA_ERROR_..., and its text".
   std::string words_of(CuResult result, std::string_view what) const;
+  // What compiles programs that come with a model; its `nvrtc` is nullptr where there is none.
+  const FoundNvrtc& compiler() const { return compiler_; }
   // An error of the reason that fits the result: out_of_memory, device_lost or device_unusable. `what`: "cuMemAlloc".
   Error error_of(CuResult result, std::string_view what) const;
 
@@ -47,12 +50,14 @@ class Driver {
  private:
   Driver() = default;
   Status load();
+  Status find_compiler();
   Status find_devices();
 
   void* library_ = nullptr;
   std::string path_;
   int version_ = 0;
   bool is_model_ = false;
+  FoundNvrtc compiler_;
   std::vector<DeviceInfo> devices_;
 };
 

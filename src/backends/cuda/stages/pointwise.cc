@@ -1,45 +1,17 @@
-// The pointwise family on CUDA: programs interpreted (kernels/elements/pointwise.cuh). Axes are merged where all operands pass
-// from one to the next without a jump; values live in a few slots, which are used again once nothing reads them any more.
+// The pointwise family on CUDA: programs printed and compiled (pointwise_text.h) where NVRTC is at hand, else interpreted
+// (kernels/elements/pointwise.cuh): values live in a few slots, which are used again once nothing reads them any more.
 #include <algorithm>
 #include <array>
 
 #include "backends/cuda/kernels/elements/pointwise_record.h"
+#include "backends/cuda/stages/pointwise_axes.h"
 #include "backends/cuda/stages/pointwise_launch.h"
+#include "backends/cuda/stages/pointwise_text.h"
 #include "families/pointwise/arithmetic.h"
 #include "families/pointwise/pointwise.h"
 
 namespace sparkle::cuda {
 namespace {
-
-// One axis of the loop nest: its size, and the stride of each operand along it, the output's last.
-struct Axis {
-  int64_t size = 1;
-  std::vector<int64_t> strides;
-};
-
-// Axes of more than one element, the output's outermost first, neighbours merged.
-std::vector<Axis> merged_axes(const Stage& stage) {
-  const TensorDesc& y = stage.outputs[0];
-  std::vector<Axis> axes;
-  for (int i = 0; i < y.shape.size(); ++i) {
-    if (y.shape[i] == 1) continue;
-    Axis axis{y.shape[i], {}};
-    for (const TensorDesc& d : stage.inputs) axis.strides.push_back(d.layout.strides[i]);
-    axis.strides.push_back(y.layout.strides[i]);
-    axes.push_back(std::move(axis));
-  }
-  std::stable_sort(axes.begin(), axes.end(),
-                   [](const Axis& a, const Axis& b) { return std::abs(a.strides.back()) > std::abs(b.strides.back()); });
-  for (size_t i = axes.size(); i-- > 1;) {
-    Axis &outer = axes[i - 1], &inner = axes[i];
-    bool whole = true;
-    for (size_t k = 0; k < inner.strides.size(); ++k) whole = whole && outer.strides[k] == inner.strides[k] * inner.size;
-    if (!whole) continue;
-    inner.size *= outer.size;
-    axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(i) - 1);
-  }
-  return axes;
-}
 
 Error refused(const std::string& why) { return {Reason::layout_not_served, "the CUDA pointwise kernels " + why}; }
 
@@ -110,7 +82,7 @@ Result<KernelLaunch> pointwise_launch(const Stage& stage, const Workshop& shop, 
     for (const TensorDesc& d : *list)
       if (extent(d.shape, d.layout) > INT32_MAX || d.elements() > INT32_MAX)
         return refused("count elements in 31 bits, and an operand spans more; split the batch");
-  const std::vector<Axis> axes = merged_axes(stage);
+  const std::vector<PointwiseAxis> axes = merged_axes(stage);
   if (axes.size() > static_cast<size_t>(kPointwiseAxes)) return refused("support up to 8 axes");
   PointwiseRecord r;
   r.count = static_cast<uint32_t>(stage.outputs[0].elements());
@@ -135,14 +107,23 @@ Result<KernelLaunch> pointwise_launch(const Stage& stage, const Workshop& shop, 
   return launch;
 }
 
+// The program as a kernel of its own.
+static Result<KernelLaunch> compiled_launch(const Stage& stage, const Workshop& shop) {
+  SPARKLE_TRY(program, pointwise_text(stage));
+  return launch_of_program(stage, shop, std::move(program));
+}
+
 Result<CudaKernelPtr> make_pointwise(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
-  if (variant_of(schedule) != "interpreted")
-    return Error{Reason::backend_lacks_variant, "the CUDA pointwise kernels have no variant '" + variant_of(schedule) + "'"};
+  const std::string& variant = variant_of(schedule);
+  if (variant != "interpreted" && variant != "compiled")
+    return Error{Reason::backend_lacks_variant, "the CUDA pointwise kernels have no variant '" + variant + "'"};
   auto kernel = std::make_unique<CudaKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
   std::vector<int> operands;
   for (size_t i = 0; i < stage.inputs.size(); ++i) operands.push_back(static_cast<int>(i));
-  SPARKLE_TRY(launch, pointwise_launch(stage, shop, operands, static_cast<int>(stage.inputs.size()), 0));
+  const auto result = static_cast<int>(operands.size());
+  SPARKLE_TRY(launch,
+              variant == "compiled" ? compiled_launch(stage, shop) : pointwise_launch(stage, shop, operands, result, 0));
   kernel->launches.push_back(std::move(launch));
   return kernel;
 }

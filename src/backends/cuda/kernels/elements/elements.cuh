@@ -1,54 +1,30 @@
-// Elements of any type as numbers and back, as families/values/convert.h converts them: integers wrap around, floats are
-// truncated towards zero and saturate where the integer type ends (NaN gives 0), a truth value is x != 0.
+// Elements of a type that is known when a kernel runs (cells.cuh says what is done with each).
 #pragma once
 
-#include <cmath>
-
-#include "backends/cuda/ptx/matrix.cuh"
-#include "backends/cuda/ptx/memory.cuh"
+#include "backends/cuda/kernels/elements/cells.cuh"
 #include "base/dtype.h"
 
 namespace sparkle::cuda {
 
 using sparkle::DType;
 
-template <class T>
-inline constexpr bool kIsInteger = static_cast<T>(0.5) == static_cast<T>(0);
-
-// Of a float or double; `low` and `high` are To's limits.
-template <class To, class From>
-SPARKLE_DEVICE To truncated(From value, To low, To high) {
-  if (value != value) return 0;
-  // The upper bound is a power of two, which every float type holds; the largest integer itself may round up to it.
-  if (value >= static_cast<From>(high / 2 + 1) * 2) return high;
-  if (value <= static_cast<From>(low)) return low;
-  return static_cast<To>(value);
-}
-template <class To, class From>
-SPARKLE_DEVICE To as_integer(From value, To low, To high) {
-  if constexpr (kIsInteger<From>) return static_cast<To>(value);
-  else return truncated<To>(value, low, high);
-}
+// CELL(type, how its elements lie in memory)
+#define SPARKLE_CELLS(CELL)                                                                                            \
+  CELL(f32, CellF32)                                                                                                   \
+  CELL(f16, CellF16)                                                                                                   \
+  CELL(bf16, CellBf16) CELL(f64, CellF64) CELL(i8, CellI8) CELL(u8, CellU8) CELL(boolean, CellBool) CELL(i16, CellI16) \
+      CELL(u16, CellU16) CELL(i32, CellI32) CELL(u32, CellU32) CELL(i64, CellI64) CELL(u64, CellU64)
 
 // `load`: what is read by, of a pointer to the bits.
 template <class T, class Load>
 SPARKLE_DEVICE T loaded_by(Load&& load, DType type, const void* from, int64_t at) {
+#define CELL(type, Cell) \
+  case DType::type: return Cell::template number<T>(load(static_cast<const Cell::Bits*>(from) + at));
   switch (type) {
-    case DType::f32: return static_cast<T>(load(static_cast<const float*>(from) + at));
-    case DType::f16: return static_cast<T>(float_of_half(load(static_cast<const uint16_t*>(from) + at)));
-    case DType::bf16: return static_cast<T>(float_of_bfloat(load(static_cast<const uint16_t*>(from) + at)));
-    case DType::f64: return static_cast<T>(load(static_cast<const double*>(from) + at));
-    case DType::i8: return static_cast<T>(static_cast<int8_t>(load(static_cast<const uint8_t*>(from) + at)));
-    case DType::boolean:
-    case DType::u8: return static_cast<T>(load(static_cast<const uint8_t*>(from) + at));
-    case DType::i16: return static_cast<T>(static_cast<int16_t>(load(static_cast<const uint16_t*>(from) + at)));
-    case DType::u16: return static_cast<T>(load(static_cast<const uint16_t*>(from) + at));
-    case DType::i32: return static_cast<T>(load(static_cast<const int32_t*>(from) + at));
-    case DType::u32: return static_cast<T>(load(static_cast<const uint32_t*>(from) + at));
-    case DType::i64: return static_cast<T>(static_cast<int64_t>(load(static_cast<const uint64_t*>(from) + at)));
-    case DType::u64: return static_cast<T>(load(static_cast<const uint64_t*>(from) + at));
+    SPARKLE_CELLS(CELL)
     default: return 0;
   }
+#undef CELL
 }
 // What nobody writes while the kernel runs.
 template <class T>
@@ -58,22 +34,13 @@ SPARKLE_DEVICE T loaded(DType type, const void* from, int64_t at) {
 
 template <class T>
 SPARKLE_DEVICE void stored(DType type, void* to, int64_t at, T value) {
+#define CELL(type, Cell) \
+  case DType::type: return store_global(static_cast<Cell::Bits*>(to) + at, Cell::template bits<T>(value));
   switch (type) {
-    case DType::f32: return store_global(static_cast<float*>(to) + at, static_cast<float>(value));
-    case DType::f16: return store_global(static_cast<uint16_t*>(to) + at, half_of(static_cast<float>(value)));
-    case DType::bf16: return store_global(static_cast<uint16_t*>(to) + at, bfloat_of(static_cast<float>(value)));
-    case DType::f64: return store_global(static_cast<double*>(to) + at, static_cast<double>(value));
-    case DType::i8: return store_global(static_cast<int8_t*>(to) + at, as_integer<int8_t>(value, INT8_MIN, INT8_MAX));
-    case DType::u8: return store_global(static_cast<uint8_t*>(to) + at, as_integer<uint8_t>(value, 0, UINT8_MAX));
-    case DType::boolean: return store_global(static_cast<uint8_t*>(to) + at, static_cast<uint8_t>(value != 0));
-    case DType::i16: return store_global(static_cast<int16_t*>(to) + at, as_integer<int16_t>(value, INT16_MIN, INT16_MAX));
-    case DType::u16: return store_global(static_cast<uint16_t*>(to) + at, as_integer<uint16_t>(value, 0, UINT16_MAX));
-    case DType::i32: return store_global(static_cast<int32_t*>(to) + at, as_integer<int32_t>(value, INT32_MIN, INT32_MAX));
-    case DType::u32: return store_global(static_cast<uint32_t*>(to) + at, as_integer<uint32_t>(value, 0, UINT32_MAX));
-    case DType::i64: return store_global(static_cast<int64_t*>(to) + at, as_integer<int64_t>(value, INT64_MIN, INT64_MAX));
-    case DType::u64: return store_global(static_cast<uint64_t*>(to) + at, as_integer<uint64_t>(value, 0, UINT64_MAX));
+    SPARKLE_CELLS(CELL)
     default: return;
   }
+#undef CELL
 }
 
 }  // namespace sparkle::cuda
