@@ -15,7 +15,7 @@ namespace {
 using cpu::TestRandom;
 namespace fs = std::filesystem;
 
-const Schedule kCompiled = pointwise_schedule("compiled"), kInterpreted = pointwise_schedule("interpreted");
+const Schedule kOfCompiler = pointwise_schedule("compiled"), kOfInterpreter = pointwise_schedule("interpreted");
 
 // A stage of random types, shape, layouts and broadcasts.
 Stage drawn(TestRandom& random) {
@@ -94,12 +94,12 @@ TEST_F(CompiledPrograms, RandomStagesGiveTheInterpretersBytesAndTheReferences) {
     const Stage stage = drawn(random);
     const std::string note = "seed " + std::to_string(seed) + " " + text_of(stage);
     auto inputs = operands_of(stage, seed);
-    const auto compiled = output_of(*backend, stage, kCompiled, inputs);
-    const auto interpreted = output_of(*backend, stage, kInterpreted, inputs);
+    const auto compiled = output_of(*backend, stage, kOfCompiler, inputs);
+    const auto interpreted = output_of(*backend, stage, kOfInterpreter, inputs);
     ASSERT_TRUE(compiled.ok()) << note << ": " << compiled.error().message;
     ASSERT_TRUE(interpreted.ok()) << note << ": " << interpreted.error().message;
     EXPECT_TRUE(*compiled == *interpreted) << note;
-    const Status ran = run_sample(*backend, stage, kCompiled, 0, {});
+    const Status ran = run_sample(*backend, stage, kOfCompiler, 0, {});
     EXPECT_TRUE(ran.ok()) << note << ": " << (ran.ok() ? "" : ran.error().message);
     const auto printed = pointwise_text(stage);
     ASSERT_TRUE(printed.ok());
@@ -174,7 +174,7 @@ TEST_F(CompiledPrograms, EveryOperationIsItsDefinition) {
       store_element(type, kPoints[at[1]], element_at(inputs[0].view(), at));
       store_element(type, static_cast<double>(at[0]), element_at(inputs[1].view(), at));
     });
-    const auto got = output_of(*backend, stage, kCompiled, inputs);
+    const auto got = output_of(*backend, stage, kOfCompiler, inputs);
     ASSERT_TRUE(got.ok()) << got.error().message;
     CompiledOperand output(stage.outputs[0]), wanted(stage.outputs[0]);
     output.bytes = *got;
@@ -222,7 +222,7 @@ TEST_F(CompiledPrograms, PlantedMistakesAreFound) {
                            Mistake{"evaluate<Op::add>(v0, v1", "evaluate<Op::add>(v0, v0"}}) {  // another operand
     const auto backend = backend_with(m.right, m.wrong);
     ASSERT_TRUE(backend);
-    const Status ran = run_sample(*backend, stage, kCompiled, 0, {});
+    const Status ran = run_sample(*backend, stage, kOfCompiler, 0, {});
     EXPECT_EQ(ran.ok(), *m.right == 0) << m.wrong << ": " << (ran.ok() ? "nothing was found" : ran.error().message);
   }
 }
@@ -232,7 +232,7 @@ TEST_F(CompiledPrograms, WhatDoesNotCompileIsASentenceAndGivesWay) {
   ASSERT_TRUE(backend);
   TestRandom random(3);
   const Stage stage = drawn(random);
-  const auto kernel = backend->compile(stage, kCompiled, 0);
+  const auto kernel = backend->compile(stage, kOfCompiler, 0);
   ASSERT_FALSE(kernel.ok());
   EXPECT_EQ(kernel.error().reason, Reason::internal);
   EXPECT_NE(kernel.error().message.find("NVRTC 13.0 does not compile a program"), std::string::npos) << kernel.error().message;
@@ -240,7 +240,7 @@ TEST_F(CompiledPrograms, WhatDoesNotCompileIsASentenceAndGivesWay) {
   EXPECT_NE(kernel.error().message.find("error: "), std::string::npos) << kernel.error().message;
   EXPECT_EQ(kernel.error().message.find('\n'), std::string::npos);
   // Tried first, the device denies it, and the planner's next schedule is the interpreter's.
-  const ScheduledStage tried{&stage, &kCompiled};
+  const ScheduledStage tried{&stage, &kOfCompiler};
   const Status said = backend->try_out({&tried, 1});
   ASSERT_FALSE(said.ok());
   EXPECT_EQ(said.error().reason, Reason::failed_probe);
@@ -303,7 +303,7 @@ TEST_F(CompiledPrograms, AreKeptInMemoryAndOnDisk) {
     const auto backend = backend_keeping(where);
     auto inputs = operands_of(stage, 1);
     for (int i = 0; i < times; ++i) {
-      const auto output = output_of(*backend, stage, kCompiled, inputs);
+      const auto output = output_of(*backend, stage, kOfCompiler, inputs);
       EXPECT_TRUE(output.ok()) << output.error().message;
     }
     EXPECT_EQ(backend->counters().compiled, compiled);
