@@ -261,24 +261,28 @@ class Plan:
             network, step = self.make_video(precision, skip)
             if precision != "fp32":
                 yield step
-                step = self.bench_video(precision, network, 50)
-                yield step
-                yield self.with_full_edges(step, f"cuda/edges_video_unet_{precision}.json")
+                yield from self.bench_video_both(precision, network)
             if wide is None:
                 wide, step = self.make_video("fp32", skip)
                 yield step
             if precision == "fp32":
-                yield self.bench_video("fp32", wide, 50)
+                yield from self.bench_video_both("fp32", wide)
                 continue
             passes = ["--passes", "1" if self.dry else "25", "--noise", "0.6", "--most", VIDEO_MOST[precision]]
             command = [self.sparkle, "drift", wide, network, "--device", "cuda", *passes]
             yield Step(f"drift_video_unet_{precision}", command, 40, skip=skip)
         yield self.drop_video(skip)
 
+    def bench_video_both(self, precision, network):
+        step = self.bench_video(precision, network, 40)
+        yield step
+        if precision == "bf16":
+            yield self.with_full_edges(step, step.result.replace("model_", "edges_"))
+
     def with_full_edges(self, step, result):
         """The same where no kernel of a graph begins before the one that it follows is over: what programmatic edges bring."""
         command = ["env", "SPARKLE_CUDA_EDGES=full", *step.command[:-1], self.folder / result]
-        return Step(f"{step.name}_full_edges", command, step.seconds, result, step.skip)
+        return Step(f"{step.name}_full_edges", command, step.seconds // 2, result, step.skip)
 
     def pipeline(self, device, name, network, more=(), skip=""):
         """Items one by one beside the same through a pipeline: how busy the device is."""
@@ -307,7 +311,7 @@ class Plan:
                     step.command[-1] = self.folder / step.result
                     step.skip = self.no_make
                     yield step
-                    if device == "cuda":
+                    if device == "cuda" and kind:  # in TF32: launches are more of its time
                         yield self.with_full_edges(step, f"cuda/edges_resnet50_n{batch}{kind}.json")
                 yield self.pipeline(device, f"resnet50_n{batch}", network, skip=self.no_make)
                 yield Step(f"{device}_drop_n{batch}", ["rm", "-f", network], 10, skip=self.no_make)

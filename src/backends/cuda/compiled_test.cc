@@ -178,7 +178,8 @@ TEST_F(CompiledPrograms, EveryOperationIsItsDefinition) {
     ASSERT_TRUE(got.ok()) << got.error().message;
     CompiledOperand output(stage.outputs[0]), wanted(stage.outputs[0]);
     output.bytes = *got;
-    const TensorView in[] = {inputs[0].view(), inputs[1].view()}, out = wanted.view();
+    const std::vector<TensorView> in{inputs[0].view(), inputs[1].view()};
+    const TensorView out = wanted.view();
     pointwise_info().reference(stage.params, in, {&out, 1});
     for_each_index(shape, [&](const Dims& at) {
       const double a = output.at(at), b = wanted.at(at);
