@@ -1,7 +1,6 @@
 // Names of the gemm family's enums.
 #include "families/gemm/gemm.h"
 
-#include <algorithm>
 #include <iterator>
 
 namespace sparkle {

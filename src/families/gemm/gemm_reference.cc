@@ -1,5 +1,5 @@
-// The definition of the gemm family: plain loops, sums in double precision, any layout and stride. Types: f32, f16, f64 and
-// 8-bit floats;
+// The definition of the gemm family: plain loops, sums in double precision, any layout and stride. Types: f32, f16, f64, and
+// 8-bit floats as factors;
 // whole numbers lie in gemm_integers.cc, 8-bit ones with an epilogue in families/integers/integers.h.
 #include <bit>
 
