@@ -328,6 +328,22 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
     for (int i = 0; i < 3; ++i)
       filters.size[i] = unsigned_of(w_sizes[i]), filters.strides[i] = unsigned_of(w_strides[i] * element);
     filters.box[0] = pixels.channels, filters.box[1] = 1, filters.box[2] = static_cast<uint32_t>(variant.n / variant.cluster);
+    // Outputs by the engine wherever it can.
+    const int residuals = v.before + v.after, y_row = v.groups * v.k + v.gap_y;
+    const bool narrow = v.y_type == Element::f16 || v.y_type == Element::bf16;
+    tma.boxes = variant.m == kWgmmaM && narrow && variant.operand != Operand::tf32 && !v.planes && y_row % 8 == 0 &&
+                (v.groups == 1 || v.k % kBoxColumns == 0) && residuals <= (record.splits == 1 ? 1 : 0);
+    cuda_model::MapShape outputs, added;
+    outputs.type = added.type = cuda_model::MapType::u16, outputs.swizzle = added.swizzle = 128;
+    outputs.rank = 2, outputs.address = y.data(), added.rank = 3, added.address = residual[0].data();
+    outputs.size[0] = added.size[0] = unsigned_of(all_k), outputs.size[1] = added.size[2] = unsigned_of(record.m);
+    outputs.strides[1] = added.strides[1] = added.strides[2] = unsigned_of(2 * y_row), added.size[1] = 1;
+    outputs.box[0] = added.box[0] = kBoxColumns, outputs.box[1] = kBoxRows, added.box[1] = 1, added.box[2] = kWgmmaM;
+    for (auto [shape, map] : {std::pair(&outputs, &tma.y), std::pair(&added, &tma.residual)}) {
+      if (!tma.boxes) break;
+      const std::string refused = cuda_model::encode(*shape, *reinterpret_cast<cuda_model::TensorMap*>(map));
+      if (!refused.empty()) return refused;
+    }
     for (auto [shape, map] : {std::pair(&pixels, &tma.x), std::pair(&filters, &tma.w)}) {
       const std::string refused = cuda_model::encode(*shape, *reinterpret_cast<cuda_model::TensorMap*>(map));
       if (!refused.empty()) return refused;

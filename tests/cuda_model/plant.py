@@ -9,7 +9,7 @@ import re
 import sys
 
 MMA, WGMMA, CLUSTER, TF32, ELEMENTS, HALO, BYTES = "mma", "wgmma", "cluster", "tf32", "elements", "halo", "bytes"
-FLOAT8 = "float8"
+FLOAT8, BOXES = "float8", "boxes"
 FLASH, FLASH_FMA = "flash", "flash_fma"
 FEW, FEW_ROWS, WMMA = "few", "few_rows", "wmma"
 BODY = {
@@ -20,6 +20,7 @@ BODY = {
     CLUSTER: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 2>"),
     BYTES: ("GemmTmaRecord", 384, "GemmWgmma<Operand::u8, 128, 64, 3, 1>"),
     FLOAT8: ("GemmTmaRecord", 384, "GemmWgmma<Operand::e4m3, 128, 64, 3, 1>"),
+    BOXES: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 128, 3, 1>"),
     HALO: ("GemmHaloRecord", 384, "GemmHalo<Operand::f16>"),
     FLASH: ("AttentionRecord", 128, "Flash<Operand::f16, 64, true>"),
     FLASH_FMA: ("AttentionRecord", 256, "FlashFma<64>"),
@@ -28,13 +29,13 @@ BODY = {
     WMMA: ("GemmRecord", 128, "GemmWmma<true>"),
 }
 HEADERS = {HALO: "gemm_halo.cuh", BYTES: "gemm_wgmma.cuh", FLOAT8: "gemm_wgmma.cuh", WGMMA: "gemm_wgmma.cuh",
-           CLUSTER: "gemm_wgmma.cuh", FLASH: "attention/flash.cuh",
+           CLUSTER: "gemm_wgmma.cuh", BOXES: "gemm_wgmma.cuh", FLASH: "attention/flash.cuh",
            FLASH_FMA: "attention/flash_fma.cuh", FEW: "gemm_few.cuh", FEW_ROWS: "gemm_few.cuh", WMMA: "gemm_wmma.cuh"}
-PROLOGUES = (WGMMA, CLUSTER, BYTES, FLOAT8, HALO)
+PROLOGUES = (WGMMA, CLUSTER, BYTES, FLOAT8, BOXES, HALO)
 F_FLASH, F_FMA, F_ROWS = "kernels/attention/flash.cuh", "kernels/attention/flash_fma.cuh", "kernels/attention/flash_rows.cuh"
 F_SCORES, F_INDEX = "kernels/attention/flash_scores.cuh", "kernels/attention/attention_index.cuh"
 F_FEW, F_WMMA = "kernels/gemm_few.cuh", "kernels/gemm_wmma.cuh"
-F_HALO = "kernels/gemm_halo.cuh"
+F_HALO, F_BOXES = "kernels/gemm_halo.cuh", "kernels/products/gemm_boxes.cuh"
 F_TARGET = "ptx/target.cuh"
 F_MMA, F_WGMMA, F_PIPELINE = "kernels/gemm_mma.cuh", "kernels/gemm_wgmma.cuh", "kernels/gemm_pipeline.cuh"
 # name: kernel, file, what stands there, what is planted.
@@ -61,6 +62,17 @@ MISTAKES = {
         "const uint32_t lane"),
     "bytes_outside_forgotten": (BYTES, "kernels/gemm_finish.cuh",
         "if (record.w_taps != nullptr && x_zero != 0) give_back_outside(record, pixel, sums);", ""),
+    "nothing_boxes": (BOXES, F_BOXES, "", ""),
+    "boxes_overwritten": (BOXES, F_BOXES, "if (at.lane == 0) wait_stores_read<0>();  // the part before", ""),
+    "boxes_unfenced": (BOXES, F_BOXES, "fence_async_proxy();\n    sync_warp();", "sync_warp();"),
+    "boxes_wrong_swizzle": (BOXES, F_BOXES, "store_matrix_4(at.box + at.line + (at.chunk ^ j * 32), words);",
+        "store_matrix_4(at.box + at.line + at.lane / 16 * 16 + j * 32, words);"),
+    "boxes_left_behind": (BOXES, F_BOXES, "if (lane == 0) wait_stores_read<0>();\n  }", "static_cast<void>(lane);\n  }"),
+    "boxes_terms_unsynchronised": (BOXES, F_BOXES, "    }\n    sync_threads(barrier, kThreads);", "    }"),
+    "boxes_terms_too_soon": (BOXES, F_BOXES, "sync_threads(barrier, kThreads);  // those", "// those"),
+    "boxes_residual_unawaited": (BOXES, F_BOXES,
+        "if (part % kPartsAtOnce == 0) barrier_wait(Gemm::full(at.shared, turn.stage), turn.parity);", ""),
+    "boxes_residual_kept": (BOXES, F_BOXES, "Gemm::let_go(at.shared, turn.stage, at.lane);", ""),
     "early_read": (MMA, F_PIPELINE, "wait_copies<kStages - 2>();", "wait_copies<kStages - 1>();"),
     "missing_barrier": (MMA, F_PIPELINE, "wait_copies<kStages - 2>();\n        sync_block();", "wait_copies<kStages - 2>();"),
     "stage_too_soon": (MMA, F_PIPELINE, "next = shared + (kStages - 1) * kStageBytes", "next = shared"),

@@ -25,6 +25,8 @@ constexpr GemmVariant kFloat8{
     "", Operand::e4m3, GemmLoader::tma, 90, kWgmmaM, 64, 128, 16, 64, 3, 384, 1, 1, gemm_wgmma_shared_bytes(kWgmmaM, 64, 3)};
 constexpr GemmVariant kCluster{
     "", Operand::f16, GemmLoader::tma, 90, kWgmmaM, 64, 64, 16, 64, 3, 384, 2, 1, gemm_wgmma_shared_bytes(kWgmmaM, 64, 3)};
+constexpr GemmVariant kBoxes{
+    "", Operand::f16, GemmLoader::tma, 90, kWgmmaM, 128, 64, 16, 128, 3, 384, 1, 1, gemm_wgmma_shared_bytes(kWgmmaM, 128, 3)};
 
 constexpr GemmVariant kHalo{"", Operand::f16, GemmLoader::halo, 90,  kHaloM, kHaloN, 64,
                             16, kHaloM / 2,   kHaloTaps,        384, 1,      1,      halo_shared_bytes()};
@@ -71,6 +73,8 @@ std::string run_planted(GemmVariant variant, const std::string& name, uint32_t s
   variant.kernel = kernel.c_str();
   Convolution v = planted_convolution();
   v.splits = name.starts_with("splits") ? 3 : 1;
+  if (name.find("boxes") != name.npos)  // several tiles for a block, of a few steps
+    v.n = 5, v.c = 64, v.k = 200, v.filter = {1, 1, 1}, v.pad = {}, v.y_type = Element::f16, v.before = 1;
   if (is_float8(variant.operand)) v.c = 5120, v.size = v.out = {1, 3, 7}, v.filter = {1, 1, 1}, v.pad = {}, v.positive = true;
   if (is_integer(variant.operand)) {
     v.c = 80, v.activation = 0, v.x_unsigned = true, v.x_zero = 90, v.w_zero = 7, v.y_type = Element::i32;
@@ -84,6 +88,7 @@ GemmVariant variant_of(std::string_view name) {
   if (name.starts_with("halo") || name == "nothing_halo") return kHalo;
   if (name.find("bytes_") == 0 || name == "nothing_bytes") return kBytes;
   if (name.find("float8") != name.npos) return kFloat8;
+  if (name.find("boxes") != name.npos) return kBoxes;
   if (name.starts_with("cluster") || name == "nothing_cluster") return kCluster;
   for (const char* wgmma :
        {"wrong_phase", "wrong_phase_of_copies", "copies_without_waiting", "wrong_descriptor", "wrong_stride", "let_go_too_soon",
@@ -132,6 +137,14 @@ constexpr Mistake kMistakes[] = {
     {"cluster_share_to_itself", ""},
     {"cluster_ends_early", "has ended"},
     {"float8_sums_kept_in_tensor_cores", "instead of"},
+    {"boxes_overwritten", "instead of"},
+    {"boxes_unfenced", "no fence.proxy.async"},
+    {"boxes_wrong_swizzle", "instead of"},
+    {"boxes_left_behind", ""},
+    {"boxes_terms_unsynchronised", "race: "},
+    {"boxes_terms_too_soon", "race: "},
+    {"boxes_residual_unawaited", "race: "},
+    {"boxes_residual_kept", "the launch hangs"},
     {"begins_too_soon", "before griddepcontrol.wait"},
     {"wgmma_begins_too_soon", "griddepcontrol.wait"},
     {"cluster_copies_too_soon", "a tensor copy before griddepcontrol.wait"},
@@ -191,8 +204,8 @@ TEST(Planted, EveryMistakeIsLookedFor) {
 
 TEST(Planted, WithoutAMistakeNothingIsCaught) {
   for (const char* name : {"nothing_mma", "nothing_elements", "nothing_tf32", "nothing_wgmma", "nothing_cluster",
-                           "nothing_bytes", "nothing_float8", "nothing_halo", "nothing_flash", "nothing_flash_fma",
-                           "nothing_few", "nothing_few_rows", "nothing_wmma"}) {
+                           "nothing_bytes", "nothing_float8", "nothing_boxes", "nothing_halo", "nothing_flash",
+                           "nothing_flash_fma", "nothing_few", "nothing_few_rows", "nothing_wmma"}) {
     for (uint32_t seed = 1; seed <= 3; ++seed) EXPECT_EQ(run_planted(variant_of(name), name, seed), "") << name;
   }
 }

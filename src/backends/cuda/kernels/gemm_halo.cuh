@@ -7,6 +7,7 @@
 #include "backends/cuda/kernels/gemm_finish.cuh"
 #include "backends/cuda/kernels/gemm_halo_record.h"
 #include "backends/cuda/kernels/integers/zero_points.cuh"
+#include "backends/cuda/kernels/products/gemm_filters.cuh"
 #include "backends/cuda/ptx/barrier.cuh"
 #include "backends/cuda/ptx/wgmma.cuh"
 
@@ -24,6 +25,8 @@ struct GemmHalo {
   static_assert(kBarriersAt + 16 * (kHaloSlots + kHaloTaps) == halo_shared_bytes() && kSlotBytes % 1024 == 0);
   using Sum = typename SumOf<kType>::Type;
   using ZeroPoints = PixelSums<kType, kColumns, kColumns, true>;
+  static constexpr bool kWords = kElement == 2;  // outputs in 16 bits without a residual go by FiltersOut
+  static_assert(FiltersOut<kColumns>::kStripBytes <= kStripBytes);
 
   // A ring of kCount slots, each with two barriers: filled, and let go by eight warps.
   template <int kCount>
@@ -163,6 +166,21 @@ struct GemmHalo {
     }
   }
 
+  SPARKLE_DEVICE static void finish_words(const GemmHaloRecord& r, SharedAddress strips, uint32_t warp, uint32_t lane,
+                                          const Work& work, const FilterTerms& terms, const float (&sums)[kColumns / 2]) {
+    const GemmRecord& g = r.gemm;
+    const int32_t height = static_cast<int32_t>(g.rows_by[1].size), width = static_cast<int32_t>(g.rows_by[2].size);
+    const int64_t image = int64_t{work.image} * g.y_strides[0] + work.instance * g.y_instance[3];
+    FiltersOut<kColumns>::finish(g, terms, strips + warp * kStripBytes, lane,
+                                 work.n * kHaloN + static_cast<int32_t>(warp % 4 * 16), sums, [&](uint32_t pixel) -> int64_t {
+                                   uint32_t row = warp / 4 * kColumns + pixel;
+                                   const int32_t column = static_cast<int32_t>(fast_divmod(row, r.width_by)),
+                                                 y = work.first_row + static_cast<int32_t>(row);
+                                   if (static_cast<int32_t>(row) >= r.rows || y >= height || column >= width) return -1;
+                                   return image + y * g.y_strides[2] + column * g.y_strides[3];
+                                 });
+  }
+
   SPARKLE_DEVICE static void run(const GemmHaloRecord& record) {
     const SharedAddress shared = shared_base();
     const uint32_t group = uniform(thread_id() / 128);
@@ -195,7 +213,16 @@ struct GemmHalo {
       ZeroPoints zeros;
       const int32_t channel = is_integer(kType) ? work.instance * record.gemm.channel_instance[3] : 0;
       if constexpr (is_integer(kType)) zeros.wanted = has_zero_points<kHaloN>(record.gemm, channel, work.n * kHaloN);
+      FilterTerms terms;
+      const bool words = kWords && filters_in_words(record.gemm);
+      if (words) terms.load(record.gemm, work.instance, work.n * kHaloN + static_cast<int32_t>(warp % 4 * 16), lane);
       multiply_tile(record, shared, consumer, thread % 128, pixels, taps, zeros, sums);
+      if constexpr (kWords) {
+        if (words) {
+          finish_words(record, shared + kStripsAt, warp, lane, work, terms, sums);
+          continue;
+        }
+      }
       if constexpr (is_integer(kType)) {
         if (zeros.wanted)
           zeros.take(record.gemm, channel, work.n * kHaloN, shared + kStripsAt + consumer * (4 * kStripBytes), thread % 128,

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cuda/kernels/gemm_testing.h"
+#include "backends/cuda/kernels/gemm_tma_record.h"
 
 namespace sparkle::cuda {
 namespace {
@@ -46,6 +47,27 @@ TEST_P(GemmKernels, AreRightOnRandomShapes) {
     std::mt19937 random(seed * 977 + static_cast<uint32_t>(GetParam().m));
     const Convolution v = drawn_for(GetParam(), random);
     EXPECT_EQ(run_in_model(GetParam(), v, seed), "") << "seed " << seed << ": " << v.text();
+  }
+}
+
+// Outputs in 16 bits whose rows lie one behind the other go by the engine, and a residual comes by it.
+TEST_P(GemmKernels, StoreByTheEngine) {
+  const GemmVariant& variant = GetParam();
+  if (variant.loader != GemmLoader::tma || variant.m != kWgmmaM || is_integer(variant.operand) ||
+      variant.operand == Operand::tf32)
+    return;
+  for (uint32_t seed = 1; seed <= 8; ++seed) {
+    std::mt19937 random(seed * 31 + static_cast<uint32_t>(variant.n));
+    Convolution v = drawn_for(variant, random);
+    if (v.groups > 1) v.k = kBoxColumns * (1 + static_cast<int>(seed % 3));
+    else if (seed % 2 == 0) v.k = 8 * (1 + static_cast<int>(random() % 60));
+    else v.k = 1 + static_cast<int>(random() % 300);
+    v.gap_y = (8 - v.groups * v.k % 8) % 8 + (seed % 3 == 0 ? 8 : 0);
+    const int residual = static_cast<int>(seed % 4);
+    v.before = residual == 1, v.after = residual == 2, v.splits = v.before + v.after > 0 ? 1 : 1 + static_cast<int>(seed % 3);
+    const bool half = variant.operand == Operand::f16 || (is_float8(variant.operand) && seed % 2 == 1);
+    v.y_type = half ? Element::f16 : Element::bf16;
+    EXPECT_EQ(run_in_model(variant, v, seed), "") << "seed " << seed << ": " << v.text();
   }
 }
 

@@ -35,13 +35,15 @@ constexpr int64_t gemm_mma_shared_bytes(int m, int n, int k_bytes, int stages) {
 }
 
 // sm_90a. Few filters are the products' rows, and pixels their columns (kSwappedM pixels a block); else the other way round.
-// Shared memory holds the stages, a strip of sums on their way out for each of eight warps, two barriers a stage and a word.
+// Shared memory holds the stages, a strip of sums on their way out for each of eight warps, what the columns of each of two
+// warpgroups are scaled by and what is added, two barriers a stage and a word.
 inline constexpr int kWgmmaM = 128, kSwappedM = 512, kWgmmaStripColumns = 32, kSwappedStripPixels = 16;
 constexpr int gemm_wgmma_strip_bytes(int m) {
   return m == kSwappedM ? kSwappedStripPixels * (16 * 4 + 16) : 16 * (kWgmmaStripColumns * 4 + 32);
 }
+constexpr int gemm_wgmma_terms_bytes(int m, int n) { return m == kSwappedM ? 0 : n * 8; }
 constexpr int64_t gemm_wgmma_shared_bytes(int m, int n, int stages) {
-  return int64_t{stages} * (m + n) * 128 + 8 * gemm_wgmma_strip_bytes(m) + 16 * stages + 16;
+  return int64_t{stages} * (m + n) * 128 + 8 * gemm_wgmma_strip_bytes(m) + 2 * gemm_wgmma_terms_bytes(m, n) + 16 * stages + 16;
 }
 
 // clang-format off

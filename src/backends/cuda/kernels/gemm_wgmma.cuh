@@ -8,6 +8,8 @@
 #include "backends/cuda/kernels/gemm_variants.h"
 #include "backends/cuda/kernels/gemm_tma_record.h"
 #include "backends/cuda/kernels/integers/zero_points.cuh"
+#include "backends/cuda/kernels/products/gemm_boxes.cuh"
+#include "backends/cuda/kernels/products/gemm_filters.cuh"
 #include "backends/cuda/kernels/products/gemm_float8.cuh"
 #include "backends/cuda/ptx/barrier.cuh"
 #include "backends/cuda/ptx/wgmma.cuh"
@@ -20,12 +22,16 @@ struct GemmWgmma {
   static constexpr bool kSwapped = kM == kSwappedM;
   static constexpr int kConsumers = 2, kThreads = 128 * (kConsumers + 1), kBytes = 128, kElement = operand_bytes(kType);
   static constexpr int kColumns = kSwapped ? 256 : kN;
-  static_assert(!is_float8(kType) || (!kSwapped && kN <= 128));  // sums of a step beside those of all
+  static constexpr bool kWords = kSwapped && kElement == 2;  // outputs in 16 bits without a residual go by FiltersOut
+  static constexpr bool kBoxes = !kSwapped && (kElement == 2 || is_float8(kType));  // where record.boxes is obeyed
+  static_assert(!is_float8(kType) || (!kSwapped && kN <= 192));                     // sums of a step beside those of all
   static_assert(kSwapped ? kM == kConsumers * kColumns && kN == 64 : kM == kConsumers * 64);
   static constexpr int kK = kBytes / kElement, kProducts = kBytes / 32;  // products deep
   static constexpr int kLeftBytes = kM * kBytes, kRightBytes = kN * kBytes, kStageBytes = kLeftBytes + kRightBytes;
   static constexpr int kStripBytes = gemm_wgmma_strip_bytes(kM);
-  static constexpr int kStripsAt = kStages * kStageBytes, kBarriersAt = kStripsAt + 4 * kConsumers * kStripBytes;
+  static_assert(!kSwapped || FiltersOut<kColumns>::kStripBytes <= kStripBytes);
+  static constexpr int kStripsAt = kStages * kStageBytes, kTermsAt = kStripsAt + 4 * kConsumers * kStripBytes;
+  static constexpr int kTermsBytes = gemm_wgmma_terms_bytes(kM, kN), kBarriersAt = kTermsAt + kConsumers * kTermsBytes;
   static constexpr int kWordAt = kBarriersAt + 16 * kStages;
   static_assert(kWordAt + 16 == gemm_wgmma_shared_bytes(kM, kN, kStages));
   // Registers: the sums are kColumns / 2 of a consumer's; the copying warpgroup needs few. Together no more than a core's
@@ -95,6 +101,7 @@ struct GemmWgmma {
         step = 0, ++tap;
         if (++s == g.filter[2]) s = 0, ++r;
       }
+      if constexpr (kBoxes) Boxes<GemmWgmma>::copy_residual(record, shared, work_of(record, anew(number), rank), turn);
     }
   }
 
@@ -198,6 +205,16 @@ struct GemmWgmma {
       sync_warp();
     }
   }
+  SPARKLE_DEVICE static void finish_words(const GemmRecord& g, SharedAddress strips, uint32_t warp, uint32_t lane,
+                                          const Work& work, const FilterTerms& terms, const float (&sums)[kColumns / 2]) {
+    const int32_t first_row = work.tile.m * kM + static_cast<int32_t>(warp / 4 * kColumns);
+    const int64_t instance = work.instance * g.y_instance[3];
+    FiltersOut<kColumns>::finish(g, terms, strips + warp * kStripBytes, lane,
+                                 work.tile.n * kN + static_cast<int32_t>(warp % 4 * 16), sums, [&](uint32_t pixel) -> int64_t {
+                                   const int32_t row = first_row + static_cast<int32_t>(pixel);
+                                   return row < g.m ? instance + dot4(pixel_of(g, row).v, g.y_strides) : -1;
+                                 });
+  }
   struct Words8 {
     uint32_t v[8];
   };
@@ -232,18 +249,30 @@ struct GemmWgmma {
       sync_warp();
     } else {
       take_registers<kManyRegisters>();
-      const uint32_t thread = thread_id_again() - 128, consumer = group - 1, warp = uniform(thread / 32);
+      const uint32_t thread = thread_id_again() - 128, consumer = group - 1;
       Turn turn;
       SPARKLE_ROLLED
       for (int32_t number = first_work(); number < works(record); number += works_at_once()) {
-        const Work work = work_of(record, number, rank);
+        Work work = work_of(record, number, rank);
         Sum sums[kColumns / 2];
         SPARKLE_UNROLL
         for (int i = 0; i < kColumns / 2; ++i) sums[i] = 0;
         ZeroPoints zeros;
         const int32_t channel = is_integer(kType) ? work.instance * record.gemm.channel_instance[3] : 0;
         if constexpr (is_integer(kType)) zeros.wanted = has_zero_points<kN>(record.gemm, channel, work.tile.n * kN);
+        ColumnTerms<kBoxes ? kN : 1> terms;
+        const bool boxes = kBoxes && record.boxes != 0;
+        FilterTerms filter_terms;
+        const bool words = kWords && filters_in_words(record.gemm);
+        if (words)
+          filter_terms.load(record.gemm, work.instance, work.tile.n * kN + static_cast<int32_t>(thread % 128 / 32 * 16),
+                            thread % 32);
+        constexpr bool kEarly = !is_float8(kType);  // whose sums leave no registers to keep them
+        if (boxes && kEarly) terms.load(record.gemm, work.instance, work.tile.n * kN, thread % 128);
         multiply_steps(shared, consumer, thread % 128, work.steps, turn, zeros, sums);
+        // What is derived from numbers of the work and the thread has no registers while products are added up.
+        work = work_of(record, anew(number), kCluster > 1 ? cluster_rank() : 0);
+        const uint32_t again = thread_id_again() - 128, warp = uniform(again / 32), lane = again % 32;
         if constexpr (is_integer(kType)) {
           if (zeros.wanted)
             zeros.take(record.gemm, channel, work.tile.n * kN, shared + kStripsAt + consumer * (4 * kStripBytes), thread % 128,
@@ -255,12 +284,29 @@ struct GemmWgmma {
                                                              [] { sync_threads(1, 128 * kConsumers); })) {
           continue;
         }
+        if constexpr (kBoxes) {
+          if (boxes) {
+            if (!kEarly) terms.load(record.gemm, work.instance, work.tile.n * kN, again % 128);
+            terms.put(shared + kTermsAt + warp / 4 * kTermsBytes, record.gemm.alpha, again % 128, 2 + warp / 4);
+            Boxes<GemmWgmma>::finish(record, shared, warp, lane, work, turn, sums);
+            continue;
+          }
+        }
+        if constexpr (kWords) {
+          if (words) {
+            finish_words(record.gemm, shared + kStripsAt, warp, lane, work, filter_terms, sums);
+            continue;
+          }
+        }
         if constexpr (kSwapped) {
-          finish_swapped(record.gemm, shared + kStripsAt, warp, thread % 32, work, sums);
+          finish_swapped(record.gemm, shared + kStripsAt, warp, lane, work, sums);
         } else {
-          finish_tile(record.gemm, shared + kStripsAt, warp, thread % 32, work, sums);
+          finish_tile(record.gemm, shared + kStripsAt, warp, lane, work, sums);
         }
       }
+    }
+    if constexpr (kBoxes) {
+      if (group != 0) Boxes<GemmWgmma>::end(thread_id() % 32);
     }
     if constexpr (kCluster > 1) sync_cluster();  // no block ends while another's copies or arrivals are on their way to it
   }

@@ -33,6 +33,26 @@ SPARKLE_DEVICE void load_matrix_4_transposed(uint32_t (&r)[4], SharedAddress row
   cuda_model::load_matrix(r, 4, row, true);
 #endif
 }
+// The other way round (sm_90): lane i gives the address that row i % 8 of matrix i / 8 goes to.
+SPARKLE_DEVICE void store_matrix_4(SharedAddress row, const uint32_t (&r)[4]) {
+#ifdef __CUDACC__
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(r[0]), "r"(r[1]), "r"(r[2]),
+               "r"(r[3])
+               : "memory");
+#else
+  cuda_model::store_matrix(row, r, 4, false);
+#endif
+}
+// The same with rows and columns of 16-bit elements exchanged.
+SPARKLE_DEVICE void store_matrix_4_transposed(SharedAddress row, const uint32_t (&r)[4]) {
+#ifdef __CUDACC__
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row), "r"(r[0]), "r"(r[1]),
+               "r"(r[2]), "r"(r[3])
+               : "memory");
+#else
+  cuda_model::store_matrix(row, r, 4, true);
+#endif
+}
 
 // What sums of an operand's products are kept in.
 template <Operand kType>
@@ -52,7 +72,7 @@ struct SumOf<Operand::u8> {
 // An operand as the model names it.
 constexpr cuda_model::Product product_of(Operand type) {
   constexpr cuda_model::Product kProducts[] = {cuda_model::Product::f16, cuda_model::Product::bf16, cuda_model::Product::tf32,
-                                               cuda_model::Product::s8, cuda_model::Product::u8, cuda_model::Product::e4m3,
+                                               cuda_model::Product::s8,  cuda_model::Product::u8,   cuda_model::Product::e4m3,
                                                cuda_model::Product::e5m2};
   return kProducts[static_cast<int>(type)];
 }
@@ -179,22 +199,34 @@ SPARKLE_DEVICE uint16_t bfloat_of(float value) {
 #endif
 }
 SPARKLE_DEVICE float float_of_bfloat(uint16_t bits) { return float_of(static_cast<uint32_t>(bits) << 16); }
-// Two at once, the first in the lower half.
+// Two at once, the first in the lower half; kRelu: what is negative is 0, what is no number stays none.
+template <bool kRelu = false>
 SPARKLE_DEVICE uint32_t halfs_of(float low, float high) {
 #ifdef __CUDACC__
   uint32_t bits;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  if constexpr (kRelu) {
+    asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  }
   return bits;
 #else
+  if (kRelu) low = low < 0 ? 0 : low, high = high < 0 ? 0 : high;
   return half_of(low) | static_cast<uint32_t>(half_of(high)) << 16;
 #endif
 }
+template <bool kRelu = false>
 SPARKLE_DEVICE uint32_t bfloats_of(float low, float high) {
 #ifdef __CUDACC__
   uint32_t bits;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  if constexpr (kRelu) {
+    asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
+  }
   return bits;
 #else
+  if (kRelu) low = low < 0 ? 0 : low, high = high < 0 ? 0 : high;
   return bfloat_of(low) | static_cast<uint32_t>(bfloat_of(high)) << 16;
 #endif
 }

@@ -18,6 +18,12 @@ SPARKLE_DEVICE uint32_t thread_id_again() {
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(id));
   return id;
 }
+// The same number, of which the compiler does not know that: what is computed of it is computed again.
+SPARKLE_DEVICE int32_t anew(int32_t value) {
+  int32_t same;
+  asm volatile("mov.b32 %0, %1;" : "=r"(same) : "r"(value));
+  return same;
+}
 SPARKLE_DEVICE uint32_t block_x() { return blockIdx.x; }
 SPARKLE_DEVICE uint32_t block_y() { return blockIdx.y; }
 SPARKLE_DEVICE uint32_t block_z() { return blockIdx.z; }
@@ -57,6 +63,7 @@ SPARKLE_DEVICE uint32_t atomic_min(uint32_t* at, uint32_t value) { return atomic
 inline uint32_t thread_id() { return cuda_model::thread_id(); }
 inline uint32_t block_x_again() { return cuda_model::block_id().x; }
 inline uint32_t thread_id_again() { return cuda_model::thread_id(); }
+inline int32_t anew(int32_t value) { return value; }
 inline uint32_t block_x() { return cuda_model::block_id().x; }
 inline uint32_t block_y() { return cuda_model::block_id().y; }
 inline uint32_t block_z() { return cuda_model::block_id().z; }

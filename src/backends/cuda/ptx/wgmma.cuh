@@ -88,6 +88,12 @@ SPARKLE_DEVICE void take_registers() {
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n" \
                "wgmma.mma_async.sync.aligned." shape "." types " {" SPARKLE_REGISTERS_256 "}, %128, %129, p" scales ";\n}" \
                : SPARKLE_D128(c, d, 0) : "l"(a), "l"(b), "r"(static_cast<int32_t>(keep)))
+#define SPARKLE_D96(c, d, i) SPARKLE_D64(c, d, i), SPARKLE_D32(c, d, (i) + 64)
+#define SPARKLE_REGISTERS_192 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define SPARKLE_WGMMA_192(shape, types, scales, c) \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %98, 0;\n" \
+               "wgmma.mma_async.sync.aligned." shape "." types " {" SPARKLE_REGISTERS_192 "}, %96, %97, p" scales ";\n}" \
+               : SPARKLE_D96(c, d, 0) : "l"(a), "l"(b), "r"(static_cast<int32_t>(keep)))
 #define SPARKLE_D104(c, d, i) SPARKLE_D64(c, d, i), SPARKLE_D32(c, d, (i) + 64), SPARKLE_D8(c, d, (i) + 96)
 #define SPARKLE_REGISTERS_208 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103"
 #define SPARKLE_WGMMA_208(shape, types, scales, c) \
@@ -100,7 +106,7 @@ SPARKLE_DEVICE void take_registers() {
 // d = (keep ? d : 0) + A * B
 template <Operand kA, Operand kB, int kN>
 SPARKLE_DEVICE void multiply_group(typename SumOf<kA>::Type (&d)[kN / 2], uint64_t a, uint64_t b, bool keep) {
-  static_assert(kN == 64 || kN == 128 || kN == 208 || kN == 256);
+  static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 208 || kN == 256);
   static_assert(kA == kB || (is_integer(kA) && is_integer(kB)));
 #ifdef __CUDACC__
 #define SPARKLE_WGMMA_OF(n)                                                   \
@@ -127,6 +133,8 @@ SPARKLE_DEVICE void multiply_group(typename SumOf<kA>::Type (&d)[kN / 2], uint64
     SPARKLE_WGMMA_OF(64)
   } else if constexpr (kN == 128) {
     SPARKLE_WGMMA_OF(128)
+  } else if constexpr (kN == 192) {
+    SPARKLE_WGMMA_OF(192)
   } else if constexpr (kN == 208) {
     SPARKLE_WGMMA_OF(208)
   } else {

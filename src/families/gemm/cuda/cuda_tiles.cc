@@ -30,16 +30,20 @@ constexpr CudaTile kTiles[] = {
     {"mma_in_turn", 128, 128, 64, 64, 64, 1, 128, 212},
     {"wgmma", 128, 256, 128, 64, 256, 4, 384, 168},
     {"wgmma", 128, 128, 128, 64, 128, 6, 384, 168},
+    {"wgmma", 128, 192, 128, 64, 192, 5, 384, 168},
     {"wgmma", 512, 64, 128, 64, 256, 3, 384, 168},
     {"wgmma_pairs", 128, 256, 128, 64, 256, 4, 384, 168, 2},
     {"wgmma_pairs", 128, 128, 128, 64, 128, 6, 384, 168, 2},
+    {"wgmma_pairs", 128, 192, 128, 64, 192, 5, 384, 168, 2},
     {kCudaWmma, 64, 16, 32, 16, 16, 1, 128, 72},
     {kCudaHalo, kCudaHaloColumns, kCudaHaloFilters, 128, 64, kCudaHaloColumns / 2, kCudaHaloTaps, 384, 168},
 };
 bool by_engine(std::string_view variant) { return variant.starts_with("wgmma"); }
-// Of 8-bit floats each step's sums have registers of their own: tiles of 128 x 128, and pairs of these for nothing else.
+// Of 8-bit floats each step's sums have registers of their own: tiles of 128 x 128 and 128 x 192, and pairs of these for nothing
+// else.
 bool has_kernel(const CudaTile& t, bool float8) {
-  return t.variant == kCudaHalo ? !float8 : float8 ? t.m == 128 && t.n == 128 : t.cluster == 1 || t.n == 256;
+  if (t.variant == kCudaHalo) return !float8;
+  return float8 ? t.m == 128 && t.n <= 192 : t.n != 192 && (t.cluster == 1 || t.n == 256);
 }
 constexpr int kLeastSteps = 8;  // of k that are worth a block of their own
 constexpr int kSplitGroups[] = {1, 2, 4};
@@ -66,9 +70,10 @@ int64_t shared_bytes(const CudaTile& t) {
     return int64_t{kCudaHaloSlots} * kCudaHaloPixels * t.k_bytes + int64_t{t.stages} * t.n * t.k_bytes +
            8 * 16 * (16 * 4 + 16) + 16 * (kCudaHaloSlots + t.stages);
   // Beside its stages the kernel for wgmma keeps strips of 16 x 32 sums for each of eight warps (of 16 x 16 where filters are
-  // the rows of its products), and barriers.
-  const int64_t strip = t.m == 512 ? 16 * (16 * 4 + 16) : 16 * (32 * 4 + 32);
-  const int64_t beside = by_engine(t.variant) ? 8 * strip + 16 * t.stages + 16 : 0;
+  // the rows of its products), else two numbers of each column for each of two warpgroups, and barriers.
+  const bool swapped = t.m == 512;
+  const int64_t strip = swapped ? 16 * (16 * 4 + 16) : 16 * (32 * 4 + 32), terms = swapped ? 0 : t.n * 8;
+  const int64_t beside = by_engine(t.variant) ? 8 * strip + 2 * terms + 16 * t.stages + 16 : 0;
   // Sums on their way out take the place of two stages.
   return int64_t{std::max(2, t.stages)} * (t.m + t.n) * t.k_bytes + beside;
 }

@@ -282,8 +282,10 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
     r.gemm = g;
     r.channel_steps = static_cast<int32_t>(channel_steps);
     r.x_instance = static_cast<int32_t>(channels), r.w_instance = g.n;
+    const auto boxes = boxes_of(stage, setup, *tile, places);
+    r.boxes = boxes.has_value();
     product.set(r);
-    product.finish = map_operands(shop, stage, setup, *tile, cluster);
+    product.finish = map_operands(shop, stage, setup, *tile, cluster, boxes);
   } else {
     product.set(g);
   }

@@ -4,6 +4,8 @@
 
 #include "backends/cuda/kernels/gemm_halo_record.h"
 #include "backends/cuda/kernels/gemm_tma_record.h"
+#include "backends/cuda/kernels/gemm_variants.h"
+#include "families/integers/integers.h"
 #include "families/windows/window.h"
 
 namespace sparkle::cuda {
@@ -68,11 +70,61 @@ Status map_filters(const Driver& d, const OperandMaps& m, const void* w, TensorM
   return ok();
 }
 
+// Of outputs: boxes of columns of the rows of a warp; of a residual: of those of a tile.
+Status map_rows(const Driver& d, const BoxMaps& b, CuTensorType type, const void* at, bool residual, TensorMap& to) {
+  CuTensorMap map;
+  constexpr uint32_t kOnes[3] = {1, 1, 1};
+  const uint64_t sizes[3] = {b.columns, residual ? 1 : b.rows, b.rows};
+  const uint64_t strides[2] = {residual ? b.residual_row : b.y_row, b.residual_row};
+  const uint32_t box[3] = {kBoxColumns, residual ? 1u : static_cast<uint32_t>(kBoxRows), static_cast<uint32_t>(kWgmmaM)};
+  SPARKLE_CU(d,
+             d.encode_tiled(&map, type, residual ? 3 : 2, const_cast<void*>(at), sizes, strides, box, kOnes, 0,
+                            CuTensorSwizzle::bytes_128, CuTensorPromotion::bytes_256, 0),
+             "cuTensorMapEncodeTiled");
+  std::copy(std::begin(map.words), std::end(map.words), to.words);
+  return ok();
+}
+
+// Whether row m of an instance lies m times the last stride from the first one.
+bool in_line(const GemmRecord& g, const int32_t (&strides)[4]) {
+  int64_t apart = strides[3];
+  for (size_t i = 3; i > 0; --i) {
+    apart *= g.rows_by[i - 1].size;
+    if (apart / strides[3] < g.m && strides[i - 1] != apart) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
+std::optional<BoxMaps> boxes_of(const Stage& stage, const GemmSetup& setup, const CudaTile& tile,
+                                const EpiloguePlaces& places) {
+  const GemmRecord& g = setup.record;
+  const TensorDesc& y = stage.outputs[0];
+  if (tile.m != kWgmmaM || size_of(y.dtype) != 2 || sparkle::is_integer(stage.inputs)) return std::nullopt;
+  const int residuals = g.before + g.after;
+  if (residuals > 1 || (residuals == 1 && g.splits > 1)) return std::nullopt;
+  if (setup.instances > 1 && (g.n % kBoxColumns != 0 || g.y_instance[3] != g.n)) return std::nullopt;
+  const auto whole = [&](const TensorDesc& d, const int32_t(&strides)[4], int32_t channel) {
+    return channel == 1 && strides[3] > 0 && strides[3] % 8 == 0 && d.layout.offset % 8 == 0 && in_line(g, strides);
+  };
+  BoxMaps b;
+  b.columns = static_cast<uint64_t>(setup.instances) * static_cast<uint64_t>(g.n), b.rows = static_cast<uint64_t>(g.m);
+  if (!whole(y, g.y_strides, g.y_channel)) return std::nullopt;
+  b.y_row = static_cast<uint64_t>(g.y_strides[3]) * 2;
+  if (residuals == 1) {
+    if (!whole(stage.inputs[static_cast<size_t>(places.residual[0])], g.residual_strides[0], g.residual_channel[0]) ||
+        (setup.instances > 1 && g.residual_instance[0][3] != g.n))
+      return std::nullopt;
+    b.residual_row = static_cast<uint64_t>(g.residual_strides[0][3]) * 2;
+  }
+  return b;
+}
+
 std::function<Status(std::byte*)> map_operands(const Workshop& shop, const Stage& stage, const GemmSetup& setup,
-                                               const CudaTile& tile, int cluster) {
-  return [context = shop.context, m = maps_of(stage, setup, tile, cluster)](std::byte* record) -> Status {
+                                               const CudaTile& tile, int cluster, const std::optional<BoxMaps>& boxes) {
+  const CuTensorType y_type = stage.outputs[0].dtype == DType::bf16 ? CuTensorType::bf16 : CuTensorType::f16;
+  return [context = shop.context, m = maps_of(stage, setup, tile, cluster), boxes, y_type](std::byte* record) -> Status {
     auto& r = *reinterpret_cast<GemmTmaRecord*>(record);
     const Driver& d = context->driver();
     CuTensorMap map;
@@ -85,6 +137,10 @@ std::function<Status(std::byte*)> map_operands(const Workshop& shop, const Stage
     constexpr uint64_t kSmall = 131072, kBit = uint64_t{1} << 21;
     if (d.version() <= 13010 && m.x_strides[2] * m.x_sizes[3] < kSmall) map.words[1] &= ~kBit;
     std::copy(std::begin(map.words), std::end(map.words), r.x.words);
+    if (boxes) {
+      SPARKLE_CHECK(map_rows(d, *boxes, y_type, r.gemm.y, false, r.y));
+      if (boxes->residual_row != 0) SPARKLE_CHECK(map_rows(d, *boxes, y_type, r.gemm.residual[0], true, r.residual));
+    }
     return map_filters(d, m, r.gemm.w, r.w);
   };
 }

@@ -1,15 +1,25 @@
 // Tensor maps of a product's operands, for kernels whose copying engine reads them (kernels/gemm_tma_record.h).
 #pragma once
 
+#include <optional>
+
 #include "backends/cuda/stages/products/gemm_record.h"
 #include "families/gemm/cuda/cuda_halo.h"
 #include "families/gemm/cuda/cuda_tiles.h"
 
 namespace sparkle::cuda {
 
-// What a launch with GemmTmaRecord does once its addresses are known: maps of gemm.x and gemm.w. `setup.record` is complete.
+// How outputs leave by the engine and a residual comes by it, where tile and layouts permit (kernels/gemm_tma_record.h).
+struct BoxMaps {
+  uint64_t columns = 0, rows = 0;
+  uint64_t y_row = 0, residual_row = 0;  // bytes between rows; residual_row 0: there is none
+};
+std::optional<BoxMaps> boxes_of(const Stage& stage, const GemmSetup& setup, const CudaTile& tile, const EpiloguePlaces& places);
+
+// What a launch with GemmTmaRecord does once its addresses are known: maps of gemm.x and gemm.w, with
+// `boxes` of y and the residual. `setup.record` is complete.
 std::function<Status(std::byte* record)> map_operands(const Workshop& shop, const Stage& stage, const GemmSetup& setup,
-                                                      const CudaTile& tile, int cluster);
+                                                      const CudaTile& tile, int cluster, const std::optional<BoxMaps>& boxes);
 // The same of a launch with GemmHaloRecord.
 std::function<Status(std::byte* record)> map_halo(const Workshop& shop, const Stage& stage, const GemmSetup& setup,
                                                   const CudaTile& tile, const HaloTile& halo);
