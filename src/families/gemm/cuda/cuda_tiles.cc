@@ -39,8 +39,8 @@ constexpr CudaTile kTiles[] = {
     {kCudaHalo, kCudaHaloColumns, kCudaHaloFilters, 128, 64, kCudaHaloColumns / 2, kCudaHaloTaps, 384, 168},
 };
 bool by_engine(std::string_view variant) { return variant.starts_with("wgmma"); }
-// Of 8-bit floats each step's sums have registers of their own: tiles of 128 x 128 and 128 x 192, and pairs of these for nothing
-// else.
+// Of 8-bit floats each step's sums have registers of their own: tiles of 128 x 128 and 128 x 192, and pairs of these for
+// nothing else.
 bool has_kernel(const CudaTile& t, bool float8) {
   if (t.variant == kCudaHalo) return !float8;
   return float8 ? t.m == 128 && t.n <= 192 : t.n != 192 && (t.cluster == 1 || t.n == 256);
