@@ -246,18 +246,22 @@ struct GemmFew {
       filters[of / kTiles / kSteps][of / kTiles % kSteps][of % kTiles][i % 2] =
           load_shared_4(shared.filters + of * 256 + static_cast<int32_t>(lane_id()) * 8 + i % 2 * 4);
     }
+    // Beside the filters' registers there is none for the item while products are added up.
+    const SharedAddress kept = shared.filters + static_cast<int32_t>(thread_id()) * 4;
+    static_assert(kFilterWords >= kFewThreads);
     SPARKLE_ROLLED
     while (item < record.items) {
-      const int32_t next = item + static_cast<int32_t>(grid_x());
       wait_copies<0>();
       sync_block();  // copies are there, and what the image held is done with
       if (record.by_copies) convert(record, shared, item);
       else gather(record, shared, item);
       sync_block();
+      const int32_t next = item + static_cast<int32_t>(grid_x());
+      store_shared_4(kept, static_cast<uint32_t>(next));
       if (record.by_copies && next < record.items) copy(record, shared.staged, next);
       commit_copies();
       Out::band(record, shared.image, band_of(record, item), filters, maps);
-      item = next;
+      item = static_cast<int32_t>(load_shared_4(kept));
     }
   }
 };
