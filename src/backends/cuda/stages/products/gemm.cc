@@ -276,14 +276,14 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
     r.rows = static_cast<int32_t>(halo->rows), r.box_rows = static_cast<int32_t>(halo->box_rows);
     r.width_by = divisor_of(halo->width), r.tiles_of_image = divisor_of(halo->of_image);
     product.set(r);
-    product.finish = map_halo(shop, stage, setup, *tile, *halo);
+    map_halo(product, shop, stage, setup, *tile, *halo);
   } else if (engine) {
     GemmTmaRecord r;
     r.gemm = g;
     r.channel_steps = static_cast<int32_t>(channel_steps);
     r.x_instance = static_cast<int32_t>(channels), r.w_instance = g.n;
     product.set(r);
-    product.finish = map_operands(shop, stage, setup, *tile, cluster);
+    map_operands(product, shop, stage, setup, *tile, cluster);
   } else {
     product.set(g);
   }

@@ -68,11 +68,27 @@ Status map_filters(const Driver& d, const OperandMaps& m, const void* w, TensorM
   return ok();
 }
 
+template <class T, size_t count>
+std::string listed(const T (&values)[count], size_t from = 0, size_t to = count) {
+  std::string text;
+  for (size_t i = from; i < to; ++i) text += (i > from ? " x " : "") + std::to_string(values[i]);
+  return text;
+}
+std::string words_of(const OperandMaps& m, const std::string& x) {
+  return "    map of x: channels, columns, rows, images of " + listed(m.x_sizes) + ", " + x +
+         "\n    map of w: channels, taps, filters of " + listed(m.w_sizes) + ", boxes of " + std::to_string(m.channels) +
+         " x 1 x " + std::to_string(m.filters) + "\n";
+}
+
 }  // namespace
 
-std::function<Status(std::byte*)> map_operands(const Workshop& shop, const Stage& stage, const GemmSetup& setup,
-                                               const CudaTile& tile, int cluster) {
-  return [context = shop.context, m = maps_of(stage, setup, tile, cluster)](std::byte* record) -> Status {
+void map_operands(KernelLaunch& launch, const Workshop& shop, const Stage& stage, const GemmSetup& setup, const CudaTile& tile,
+                  int cluster) {
+  const OperandMaps maps = maps_of(stage, setup, tile, cluster);
+  launch.maps = words_of(maps, "im2col from " + listed(maps.lower) + " to " + listed(maps.upper) + " by steps of " +
+                                   listed(maps.x_steps, 1, 3) + ", boxes of " + std::to_string(maps.channels) +
+                                   " channels by " + std::to_string(maps.pixels) + " pixels");
+  launch.finish = [context = shop.context, m = maps](std::byte* record) -> Status {
     auto& r = *reinterpret_cast<GemmTmaRecord*>(record);
     const Driver& d = context->driver();
     CuTensorMap map;
@@ -89,10 +105,13 @@ std::function<Status(std::byte*)> map_operands(const Workshop& shop, const Stage
   };
 }
 
-std::function<Status(std::byte*)> map_halo(const Workshop& shop, const Stage& stage, const GemmSetup& setup,
-                                           const CudaTile& tile, const HaloTile& halo) {
+void map_halo(KernelLaunch& launch, const Workshop& shop, const Stage& stage, const GemmSetup& setup, const CudaTile& tile,
+              const HaloTile& halo) {
   const uint32_t columns = static_cast<uint32_t>(halo.width), rows = static_cast<uint32_t>(halo.box_rows);
-  return [context = shop.context, m = maps_of(stage, setup, tile, 1), columns, rows](std::byte* record) -> Status {
+  const OperandMaps maps = maps_of(stage, setup, tile, 1);
+  launch.maps = words_of(maps, "boxes of " + std::to_string(maps.channels) + " x " + std::to_string(columns) + " x " +
+                                   std::to_string(rows) + " x 1");
+  launch.finish = [context = shop.context, m = maps, columns, rows](std::byte* record) -> Status {
     auto& r = *reinterpret_cast<GemmHaloRecord*>(record);
     const Driver& d = context->driver();
     CuTensorMap map;
