@@ -7,7 +7,6 @@
 #include "check/precisions.h"
 #include "check/rows.h"
 #include "check/rules.h"
-#include "families/common.h"
 #include "plan/choose/choose.h"
 #include "plan/memory/budget.h"
 
@@ -81,17 +80,6 @@ void group(Verdict& v) {
                    [](const FindingGroup& a, const FindingGroup& b) { return a.saved_seconds > b.saved_seconds; });
 }
 
-// Where no kernel decides which types are read as they are, bf16 takes the steps that f16 takes: rows_of() knows which it is.
-Graph in_one_16_bit_type(Graph graph) {
-  for (GraphTensor& t : graph.tensors) {
-    if (t.dtype == DType::bf16) t.dtype = DType::f16;
-    if (t.constant && t.constant->dtype == DType::bf16) t.constant->dtype = DType::f16;
-  }
-  for (Op& op : graph.ops)
-    if (auto* cast = std::get_if<CastOp>(&op.params); cast && cast->to == DType::bf16) cast->to = DType::f16;
-  return graph;
-}
-
 }  // namespace
 
 bool is_product(const CheckRow& row) {
@@ -121,11 +109,11 @@ std::vector<OpenInput> open_inputs(const Graph& graph) {
 Verdict check_plan(const Graph& bound, const Plan& plan, const Device& device, const CheckOptions& options) {
   Verdict v;
   v.model = plan.model, v.device = device;
-  v.kernels = has_backend(device), v.calibrated = plan.calibrated && device.calibrated;
+  v.kernels = has_all_kernels(plan), v.calibrated = plan.calibrated && device.calibrated;
   v.weight_bytes = static_cast<double>(plan.constant_bytes());
   v.packed_bytes = static_cast<double>(packed_constant_bytes(plan, device)),
   v.arena_bytes = static_cast<double>(plan.arena_bytes);
-  v.rows = rows_of(bound, plan, device);
+  v.rows = rows_of(plan, device);
   for (const CheckRow& row : v.rows) v.seconds += row.seconds;
   const OpsByName ops = ops_by_name(bound);
   std::vector<Subject> subjects;
@@ -162,21 +150,14 @@ Verdict check_plan(const Graph& bound, const Plan& plan, const Device& device, c
   return v;
 }
 
-namespace {
-Result<Plan> plan_to_judge(const Graph& bound, const Device& device, const PlanSettings& settings) {
-  if (!has_backend(device)) return make_plan(in_one_16_bit_type(bound), device, {settings, nullptr});
-  return make_plan(bound, device, {settings, nullptr});
-}
-}  // namespace
-
 Result<Verdict> check_model(const Graph& bound, const Device& device, const CheckOptions& options) {
-  SPARKLE_TRY(plan, plan_to_judge(bound, device, options.plan));
+  SPARKLE_TRY(plan, make_plan(bound, device, {options.plan, nullptr}));
   return check_plan(bound, plan, device, options);
 }
 
 Result<std::vector<CheckRow>> predicted_rows(const Graph& bound, const Device& device, const PlanSettings& settings) {
-  SPARKLE_TRY(plan, plan_to_judge(bound, device, settings));
-  return rows_of(bound, plan, device);
+  SPARKLE_TRY(plan, make_plan(bound, device, {settings, nullptr}));
+  return rows_of(plan, device);
 }
 
 void add_measured(Verdict& v, const std::vector<double>& step_seconds, double whole_seconds) {

@@ -69,8 +69,8 @@ struct PrecisionRow {
 struct Verdict {
   std::string model;
   Device device;
-  bool kernels = false;     // this build has kernels for the device
-  bool calibrated = false;  // and its rates were measured
+  bool kernels = false;     // for each step of the plan
+  bool calibrated = false;  // the device's rates were measured
   std::vector<CheckRow> rows;
   std::vector<Finding> findings;
   std::vector<FindingGroup> groups;  // those that save most first

@@ -72,10 +72,10 @@ PrecisionRow row_in(const Form& form, const Verdict& v, const std::vector<Subjec
       if (as_now && row.unit_kind == UnitKind::matrix) matrix_flops += row.flops;
       continue;
     }
-    out.seconds += form.fixed || e->kernel ? s.seconds_if(problem, form.precision) : e->cost.seconds;
+    out.seconds += s.seconds_if(problem, form.precision);
     const MathUnit* unit = v.device.unit(e->unit);
     if (unit && unit->kind == UnitKind::matrix) matrix_flops += row.flops;
-    if (unit && e->kernel && !multiplies(*unit, form.precision)) widened = unit->name, ++wider;
+    if (unit && !multiplies(*unit, form.precision)) widened = unit->name, ++wider;
   }
   if (form.fixed && !subjects.empty() && subjects[0].asked && subjects[0].asked->known())
     out.seconds += subjects[0].asked->in(form.precision).border_seconds;

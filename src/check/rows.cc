@@ -9,27 +9,10 @@
 namespace sparkle {
 namespace {
 
-// Whether the model has in bf16 what the plan has in f16 (check_model).
-bool in_bf16(const PlanStep& step, const Graph& graph, const OpsByName& ops) {
-  for (const std::string& name : step.nodes)
-    if (const auto at = ops.find(name); at != ops.end())
-      for (const TensorId id : at->second->inputs)
-        if (id != kAbsent && graph.tensor(id).dtype == DType::bf16) return true;
-  return false;
-}
-
-std::optional<Problem> problem_of(const PlanStep& step, const Graph& graph, const OpsByName& ops) {
+std::optional<Problem> problem_of(const PlanStep& step) {
   if (step.problem.empty()) return std::nullopt;
   auto problem = from_text<Problem>(step.problem);
-  if (!problem.ok()) return std::nullopt;
-  if (problem->dtype == "f16" && in_bf16(step, graph, ops)) problem->dtype = "bf16";
-  return std::move(*problem);
-}
-
-// The type of attention's operands.
-DType attention_type(const PlanStep& step, const Graph& graph, const OpsByName& ops) {
-  const DType type = step.stage.inputs[0].dtype;
-  return type == DType::f16 && in_bf16(step, graph, ops) ? DType::bf16 : type;
+  return problem.ok() ? std::optional(std::move(*problem)) : std::nullopt;
 }
 
 bool same_layer(const PlanStep& a, const PlanStep& b) {
@@ -51,26 +34,12 @@ std::string what_of(const PlanStep& step, const std::optional<Problem>& problem)
   return step.stage.outputs.empty() ? "" : step.stage.outputs[0].shape.to_string();
 }
 
-AttentionSizes attention_sizes(const Stage& stage) {
-  const TensorDesc &q = stage.inputs[0], &k = stage.inputs[1], &v = stage.inputs[2];
-  AttentionSizes a;
-  a.head = q.shape.back(), a.value = v.shape.back();
-  a.queries = q.shape[q.shape.size() - 2], a.keys = k.shape[k.shape.size() - 2];
-  a.heads = q.elements() / std::max<int64_t>(1, a.head * a.queries);
-  return a;
-}
-
 Precision precision_of_type(DType type) {
   return type == DType::f16 ? Precision::fp16 : type == DType::bf16 ? Precision::bf16 : Precision::fp32;
 }
 
-void take(CheckRow& row, const Estimate& by_roofs) {
-  row.seconds = by_roofs.cost.seconds, row.bound = by_roofs.cost.bound;
-  row.unit = by_roofs.unit, row.bytes = by_roofs.bytes;
-}
-
-CheckRow row_of(const PlanStep& step, const Device& device, const Graph& graph, const OpsByName& ops) {
-  const auto problem = problem_of(step, graph, ops);
+CheckRow row_of(const PlanStep& step) {
+  const auto problem = problem_of(step);
   CheckRow row;
   row.name = step.name, row.nodes = step.nodes;
   if (const size_t part = row.name.rfind("/0"); problem && part != std::string::npos && part + 2 == row.name.size())
@@ -83,20 +52,12 @@ CheckRow row_of(const PlanStep& step, const Device& device, const Graph& graph, 
   for (const auto* list : {&step.stage.inputs, &step.stage.outputs})
     for (const TensorDesc& desc : *list) row.bytes += static_cast<double>(desc.bytes());
   row.seconds = step.cost.seconds, row.bound = step.cost.bound;
-  if (has_kernel(step)) return row;
-  if (problem) {
-    take(row, estimate_by_roofs(*problem, precision_of(*problem).value_or(Precision::fp32), device));
-    if (problem->dtype == "f64") row.seconds = std::max(row.seconds, step.cost.seconds), row.bound = step.cost.bound;
-  } else if (get_if<AttentionParams>(&step.stage.params) && step.stage.inputs.size() > 2) {
-    take(row, estimate_by_roofs(attention_sizes(step.stage), precision_of_type(attention_type(step, graph, ops)), device));
-  }
   return row;
 }
 
 }  // namespace
 
-std::vector<CheckRow> rows_of(const Graph& graph, const Plan& plan, const Device& device) {
-  const OpsByName ops = ops_by_name(graph);
+std::vector<CheckRow> rows_of(const Plan& plan, const Device& device) {
   std::vector<CheckRow> rows;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& step = plan.steps[i];
@@ -104,7 +65,6 @@ std::vector<CheckRow> rows_of(const Graph& graph, const Plan& plan, const Device
     if (goes_on) {
       CheckRow& row = rows.back();
       row.steps.push_back(static_cast<int>(i));
-      if (!has_kernel(step)) continue;  // the roofs spoke of the whole
       row.seconds += step.cost.seconds;
       // The stage with the products is the one that the layer is known by.
       const PlanStep& first = plan.steps[static_cast<size_t>(row.steps.front())];
@@ -112,7 +72,7 @@ std::vector<CheckRow> rows_of(const Graph& graph, const Plan& plan, const Device
         row.unit = unit_of(step.schedule), row.kernel = variant_of(step.schedule), row.bound = step.cost.bound;
       continue;
     }
-    rows.push_back(row_of(step, device, graph, ops));
+    rows.push_back(row_of(step));
     rows.back().steps.push_back(static_cast<int>(i));
   }
   for (CheckRow& row : rows) {
@@ -131,13 +91,13 @@ OpsByName ops_by_name(const Graph& graph) {
 Subject subject_of(const Graph& graph, const Plan& plan, const Device& device, const CheckRow& row, const OpsByName& ops,
                    double model_seconds) {
   const PlanStep& step = plan.steps[static_cast<size_t>(row.steps.front())];
-  Subject s{graph, device, plan, row, step, problem_of(step, graph, ops), {}, {}, model_seconds, {}, nullptr};
+  Subject s{graph, device, plan, row, step, problem_of(step), {}, {}, model_seconds, {}, nullptr};
   for (const std::string& name : row.nodes)
     if (const auto at = ops.find(name); at != ops.end()) s.ops.push_back(at->second);
   if (s.problem) s.precision = precision_of(*s.problem);
   const bool attention = get_if<AttentionParams>(&step.stage.params) != nullptr && !step.stage.inputs.empty();
   std::optional<Precision> own = s.precision;
-  if (attention) own = precision_of_type(attention_type(step, graph, ops));
+  if (attention) own = precision_of_type(step.stage.inputs[0].dtype);
   if (!own) return s;
   s.matrix_precision = own == Precision::fp32 ? narrow_precision(device) : own;
   if (s.matrix_precision) s.matrix = fastest_unit(device, *s.matrix_precision, UnitKind::matrix);

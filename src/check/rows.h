@@ -8,9 +8,8 @@
 
 namespace sparkle {
 
-// Rows without findings: consecutive steps that do the same nodes are one layer. Where no kernel exists the roofs say the time
-// of sums of products, in the precision that they are in.
-std::vector<CheckRow> rows_of(const Graph& graph, const Plan& plan, const Device& device);
+// Rows without findings: consecutive steps that do the same nodes are one layer.
+std::vector<CheckRow> rows_of(const Plan& plan, const Device& device);
 
 using OpsByName = std::map<std::string_view, const Op*>;
 OpsByName ops_by_name(const Graph& graph);

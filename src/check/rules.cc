@@ -42,9 +42,8 @@ std::span<const Rule> rules() { return kRules; }
 double Subject::seconds_if(const Problem& changed, Precision then) const {
   const auto after = estimate(changed, then, device);
   if (!after || !problem) return row.seconds;
-  if (!after->kernel) return after->cost.seconds;  // as the row's own time was said
   const auto now = precision ? estimate(*problem, *precision, device) : std::nullopt;
-  return now && now->kernel ? row.seconds * after->cost.seconds / now->cost.seconds : after->cost.seconds;
+  return now ? row.seconds * after->cost.seconds / now->cost.seconds : after->cost.seconds;
 }
 
 const Op* producer(const Graph& graph, TensorId id) {

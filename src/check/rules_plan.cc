@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "check/rules.h"
-#include "families/common.h"
 #include "families/copy/copy.h"
 #include "plan/choose/choose.h"
 
@@ -105,6 +104,7 @@ std::optional<Finding> memory_bound(const Subject& s) {
   if (!s.problem || s.row.bound == "compute" || s.row.bound == "launch" || is_one_row(*s.problem) || small(s))
     return std::nullopt;
   if (is_channelwise(*s.problem) || grouped_channels(s) || wide_type(s)) return std::nullopt;
+  if (channels_unaligned(s) || features_unaligned(s)) return std::nullopt;  // those bytes are what padding saves
   const MemoryLevel* level = s.device.level(s.row.bound);
   const MathUnit* unit = s.device.unit(s.row.unit);
   if (!level || !unit || level->total_bytes_per_second <= 0) return std::nullopt;
@@ -120,9 +120,8 @@ std::optional<Finding> memory_bound(const Subject& s) {
 }
 
 std::optional<Finding> no_device_kernel(const Subject& s) {
-  if (!has_backend(s.device)) return std::nullopt;
   const bool none = s.row.kernel == kNoKernel, plain = s.row.kernel == "plain";
-  if (!none && !plain) return std::nullopt;
+  if ((!none && !plain) || (none && double_type(s))) return std::nullopt;
   const std::string what = s.ops.empty() ? s.row.kind : s.ops.front()->type;
   return of(s, Reason::no_device_kernel,
             what + " in this form and type " + (none ? "has no kernel for " : "runs on plain loops on ") + s.device.name +

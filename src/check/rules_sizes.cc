@@ -4,7 +4,6 @@
 #include "base/round_up.h"
 #include "check/rules.h"
 #include "families/attention/attention.h"
-#include "families/common.h"
 #include "plan/choose/choose.h"
 
 namespace sparkle::rule {
@@ -47,8 +46,7 @@ std::optional<Finding> unaligned(const Subject& s, Reason code, const std::strin
   f.code = code;
   f.in_model = true;
   f.now_seconds = f.then_seconds = other ? s.seconds_if(*s.problem, precision) : s.row.seconds;
-  if (has_backend(s.device) && !pays(f.now_seconds, s.seconds_if(aligned(*s.problem, *s.matrix), precision), s.device))
-    return std::nullopt;
+  if (!pays(f.now_seconds, s.seconds_if(aligned(*s.problem, *s.matrix), precision))) return std::nullopt;
   f.rule = what + ": " + s.matrix->name + (other ? " (in " + std::string(name_of(precision)) + ")" : "") +
            " takes multiples of " + in_words(want) + ", runs of " + in_words(want * size_of(s.matrix->input)) + " bytes";
   const PaddedLayer* layer = s.padding(precision);
@@ -70,6 +68,24 @@ std::optional<Finding> unaligned(const Subject& s, Reason code, const std::strin
   return f;
 }
 
+// Sizes of attention: of queries and keys, and of values and results.
+struct Heads {
+  int64_t size = 1, columns = 1;
+  friend bool operator==(const Heads&, const Heads&) = default;
+};
+
+// What a stage of attention takes with heads of other sizes, its rows side by side; 0: no kernel computes it.
+double attention_seconds(Stage stage, const Heads& heads, const Device& device) {
+  const auto resize = [](TensorDesc& d, int64_t size) {
+    d.shape[d.shape.size() - 1] = size;
+    d.layout = row_major(d.shape);
+  };
+  resize(stage.inputs[0], heads.size), resize(stage.inputs[1], heads.size);
+  resize(stage.inputs[2], heads.columns), resize(stage.outputs[0], heads.columns);
+  const auto choice = choose(stage, device, {});
+  return choice.ok() && !choice->without_kernel ? choice->cost.seconds : 0;
+}
+
 }  // namespace
 
 std::optional<Finding> channels_unaligned(const Subject& s) {
@@ -89,41 +105,40 @@ std::optional<Finding> features_unaligned(const Subject& s) {
 
 std::optional<Finding> head_unaligned(const Subject& s) {
   if (!get_if<AttentionParams>(&s.step.stage.params) || !s.matrix || s.step.stage.inputs.size() < 3) return std::nullopt;
-  const TensorDesc &q = s.step.stage.inputs[0], &k = s.step.stage.inputs[1], &v = s.step.stage.inputs[2];
-  AttentionSizes now;
-  now.head = q.shape.back(), now.value = v.shape.back();
-  now.queries = q.shape[q.shape.size() - 2], now.keys = k.shape[k.shape.size() - 2];
-  now.heads = q.elements() / std::max<int64_t>(1, now.head * now.queries);
-  const int64_t want = head_multiple(*s.matrix);
-  if (now.head % want == 0 && now.value % want == 0) return std::nullopt;
-  // Kernels of this build compute attention on vectors, which take heads of any size.
-  if (has_backend(s.device)) return std::nullopt;
+  const Heads now{s.step.stage.inputs[0].shape.back(), s.step.stage.inputs[2].shape.back()};
+  const int64_t want = channel_multiple(*s.matrix);
+  if (now.size % want == 0 && now.columns % want == 0) return std::nullopt;
+  const auto seconds_if = [&](const Heads& then) {
+    const double before = attention_seconds(s.step.stage, now, s.device),
+                 after = attention_seconds(s.step.stage, then, s.device);
+    return before > 0 && after > 0 ? s.row.seconds * after / before : s.row.seconds;
+  };
+  const Heads whole{rounded_up(now.size, want), rounded_up(now.columns, want)};
+  if (!pays(s.row.seconds, seconds_if(whole))) return std::nullopt;
   Finding f;
   f.code = Reason::head_unaligned;
   f.in_model = true;
   f.now_seconds = f.then_seconds = s.row.seconds;
-  f.rule = "heads of " + in_words(now.head) + ": " + s.matrix->name + " sums over " + in_words(s.matrix->k) +
-           ", and kernels of attention keep heads in multiples of " + in_words(want);
-  AttentionSizes then = now;
+  f.rule = "heads of " + in_words(now.size) + ": kernels for " + s.matrix->name + " copy runs of " +
+           in_words(want * size_of(s.matrix->input)) + " bytes, multiples of " + in_words(want) +
+           ", and load others element by element";
+  Heads then = now;
   const Precision precision = *s.matrix_precision;
   std::string refused;
   for (const Op* op : s.ops)
     if (const PaddedLayer* layer = s.padding(*op, precision)) {
-      if (layer->in == now.head) then.head = layer->in_to;
-      if (layer->out == now.value) then.value = layer->out_to;
+      if (layer->in == now.size) then.size = layer->in_to;
+      if (layer->out == now.columns) then.columns = layer->out_to;
       if (!layer->refused.empty()) refused = layer->refused;
     }
-  if (then.head == now.head && then.value == now.value) {
+  if (then == now) {
     f.fix =
-        "'sparkle fix' leaves them: " + (refused.empty() ? "zeros more than a kernel adds by itself bring nothing" : refused) +
-        "; train with heads of " + in_words(rounded_up(now.head, want));
+        "'sparkle fix' leaves them" + (refused.empty() ? "" : ": " + refused) + "; train with heads of " + in_words(whole.size);
     return f;
   }
-  const double ratio = estimate_by_roofs(then, precision, s.device).cost.seconds /
-                       std::max(1e-12, estimate_by_roofs(now, precision, s.device).cost.seconds);
   f.by_fix = true;
-  f.then_seconds = s.row.seconds * std::min(1.0, ratio);
-  f.fix = "pad heads to " + in_words(then.head) + " with zeros; the scale stays that of " + in_words(now.head);
+  f.then_seconds = std::min(s.row.seconds, seconds_if(then));
+  f.fix = "pad heads to " + in_words(then.size) + " with zeros; the scale stays that of " + in_words(now.size);
   return f;
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "check/rules.h"
-#include "families/common.h"
 #include "families/type_set.h"
 #include "graph/evaluate/values.h"
 
@@ -32,7 +31,7 @@ std::optional<Finding> wide_type(const Subject& s) {
   if (!narrow || mixed_types(s) || float_island(s)) return std::nullopt;
   const MathUnit* unit = fastest_unit(s.device, *narrow, UnitKind::matrix);
   const double then = s.seconds_if(*s.problem, *narrow);
-  if (has_backend(s.device) && then > kWorthIt * s.row.seconds) return std::nullopt;
+  if (then > kWorthIt * s.row.seconds) return std::nullopt;
   Finding f;
   f.code = Reason::wide_type;
   f.in_model = f.by_fix = true;
@@ -43,7 +42,9 @@ std::optional<Finding> wide_type(const Subject& s) {
     f.rule += " at " + in_digits(own->total_flops_per_second * 1e-12, 1) + " Tflop/s, where " + unit->name + " has " +
               in_digits(unit->total_flops_per_second * 1e-12, 1);
   f.fix = "store it in " + std::string(name_of(*narrow)) + " ('sparkle fix --precision " + std::string(name_of(*narrow)) + "')";
-  if (const MathUnit* tf32 = fastest_unit(s.device, Precision::tf32)) f.fix += ", or allow TF32 (" + tf32->name + ")";
+  const MathUnit* tf32 = fastest_unit(s.device, Precision::tf32);
+  if (tf32 && s.seconds_if(*s.problem, Precision::tf32) <= kWorthIt * s.row.seconds)
+    f.fix += ", or allow TF32 (" + tf32->name + "; --accuracy 1e-3)";
   return f;
 }
 
@@ -53,7 +54,9 @@ std::optional<Finding> double_type(const Subject& s) {
   f.code = Reason::double_type;
   f.in_model = true;
   f.now_seconds = s.row.seconds, f.then_seconds = std::min(s.row.seconds, s.seconds_if(*s.problem, Precision::fp32));
-  f.rule = "products in fp64, of which " + s.device.name + " computes a fraction of its rate in fp32";
+  f.rule = s.row.has_kernel()
+               ? "products in fp64, of which " + s.device.name + " computes a fraction of its rate in fp32"
+               : "products in fp64, which have no kernel for " + s.device.name + "; the time is its roofs' in fp32";
   f.fix = "store it in fp32, whose sums keep about seven digits";
   return f;
 }

@@ -30,13 +30,7 @@ constexpr std::array<std::string_view, 1> kGpuIntegerUnits = {"dot-i8"};
 // What tells that kernels may read and write bytes, and that they may compute in double precision.
 constexpr std::array<std::string_view, 2> kGpuTypeUnits = {"alu-i8", "alu-f64"};
 
-bool has_backend(const Device& device) {
-  const auto& variants = gemm_info().variants;
-  return std::any_of(variants.begin(), variants.end(), [&](const Variant& variant) { return variant.runs_on(device); });
-}
-
 bool has_kernels(const Device& device, const MathUnit& unit) {
-  if (!has_backend(device)) return false;
   const auto listed = [&](const auto& list) { return std::find(list.begin(), list.end(), unit.name) != list.end(); };
   if (!device.has_workgroups()) return listed(kCpuUnits) || listed(kIntegerUnits) || listed(kBf16Units);
   return listed(kGpuUnits) || listed(kGpuIntegerUnits) || listed(kGpuTypeUnits) || listed(kTensorCoreUnits) ||

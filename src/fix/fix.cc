@@ -409,7 +409,7 @@ void take_sizes(const Device& device, const Document& model, int64_t multiple, F
   const PadOptions padding = default_padding(device, precision);
   options.target = padding.target;
   options.multiple = multiple > 0 ? multiple : padding.multiple;
-  options.head_multiple = head_multiple(device, precision);
+  options.head_multiple = channel_multiple(device, precision);
 }
 
 Status check_rules(FixOptions& options) {

@@ -161,11 +161,9 @@ std::string explain(const Plan& plan, const Device& device, const ExplainOptions
   if (!plan.host.empty()) text += host_note(plan) + "\n";
   text += "bound by:";
   for (const auto& [name, count] : bounds) text += " " + name + " " + std::to_string(count);
-  if (device.by_roofs) text += "\nno kernels were planned: times are what the device's roofs allow in fp32";
-  else if (without_kernel > 0)
-    text +=
-        format("\n%zu of %zu steps: no_kernel, nothing here runs on %.*s yet; times are what the device's roofs allow in fp32",
-               without_kernel, plan.steps.size(), static_cast<int>(name_of(device.kind).size()), name_of(device.kind).data());
+  if (without_kernel > 0)
+    text += format("\n%zu of %zu steps: no_kernel, none here computes them on %s; their times are what its roofs allow in fp32",
+                   without_kernel, plan.steps.size(), device.name.c_str());
   return text + "\n";
 }
 

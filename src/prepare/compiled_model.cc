@@ -155,7 +155,7 @@ Result<std::shared_ptr<const CompiledModel>> CompiledModel::read(std::shared_ptr
   if (const auto host = text(CompiledSection::host); !host.empty()) {
     auto cpu = device_from_json(host);
     if (!cpu.ok()) return told("host", cpu.error());
-    if (cpu->has_workgroups() || cpu->by_roofs) return model->damaged("its host is no CPU");
+    if (cpu->has_workgroups()) return model->damaged("its host is no CPU");
     model->host_ = std::move(*cpu);
   }
   if (const auto tuning = text(CompiledSection::tuning); !tuning.empty()) {

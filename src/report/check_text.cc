@@ -102,13 +102,10 @@ std::string rows(const Verdict& v, bool all) {
 }  // namespace
 
 std::string basis_of(const Verdict& v) {
-  const Device& device = v.device;
-  if (device.by_roofs) return "bound, not calibrated: times are what the device's roofs allow, no kernels were planned";
-  if (!v.kernels)
-    return "bound, not calibrated: nothing here runs on " + std::string(name_of(device.kind)) +
-           " yet, times are what the device's roofs allow";
-  if (!v.calibrated) return "bound, not calibrated: planned with the rates of a data sheet";
-  return "predicted by rates measured on it";
+  const std::string lacking = v.kernels ? "" : "; what has no kernel takes what the device's roofs allow";
+  if (!v.calibrated)
+    return "bound, not calibrated: kernels planned with the rates of a data sheet, measured by nobody" + lacking;
+  return "predicted by rates measured on it" + lacking;
 }
 
 std::string check_text(const Verdict& v, const std::string& called, const CheckTextOptions& options) {

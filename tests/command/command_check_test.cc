@@ -63,7 +63,8 @@ TEST_F(CommandCheck, NamesTheSizesThatMatrixUnitsDoNotTake) {
   EXPECT_EQ(target["target"], "a4500");
   std::string fixes;
   for (const json& f : target["findings"]) fixes += f["fix"].get<std::string>() + "\n";
-  EXPECT_TRUE(contains(fixes, "pad to 136 inputs and 256 outputs")) << fixes;
+  // Outputs at the model's end would be copied: no gain.
+  EXPECT_TRUE(contains(fixes, "pad to 136 inputs with zeros")) << fixes;
   EXPECT_GT(target["speedup"], 1);
   EXPECT_EQ(target["matrix_share"], 0);
   EXPECT_EQ(target["precisions"].size(), 6u);
@@ -187,15 +188,16 @@ TEST_F(CommandCheck, AdvisesWhatFixDoes) {
   }
 }
 
-// 3 -> 67 -> 129 channels and 129 -> 251 features end to end, the same to the bit by plain loops.
+// 3 -> 67 -> 129 channels and 129 -> 251 features end to end, the same to the bit by plain loops. At the model's ends kernels
+// that take such sizes as they are are faster than the copies of pictures and answers; `fix` pads those where it is told to.
 TEST_F(CommandCheck, TheExamplesThatPeopleKnow) {
   const std::string model = odd_network();
   std::string advice;
   for (const json& f : findings(model, "a4500")) advice += f["fix"].get<std::string>() + "\n";
   for (const char* part :
-       {"8 input channels and 72 filters", "72 input channels and 136 filters", "136 inputs and 256 outputs"})
+       {"pad to 72 filters", "72 input channels and 136 filters", "pad to 136 inputs", "the rest stays: no gain"})
     EXPECT_SAYS(advice, part);
-  const Said said = sparkle("fix " + model + " -o wide.onnx --target a4500");
+  const Said said = sparkle("fix " + model + " -o wide.onnx --target a4500 --only channels_unaligned");
   EXPECT_EQ(said.status, 0) << said.err;
   for (const char* part : {"3 -> 8 channels in, 67 -> 72 out", "67 -> 72 channels in, 129 -> 136 out",
                            "129 -> 136 channels in, 251 -> 256 out", "by plain loops: the same to the bit", "predicted for"})

@@ -46,6 +46,7 @@ struct KernelLaunch {
   std::vector<Address> addresses;
   // What else depends on addresses, as tensor maps do: from the record with its addresses in it. May be empty.
   std::function<Status(std::byte* record)> finish;
+  std::string maps;            // what it makes of them, in words
   bool after_previous = true;  // reads what the launch before it in this kernel wrote
 
   template <class R>

@@ -80,18 +80,9 @@ int64_t channel_multiple(const MathUnit& unit) {
   return std::max(1, unit.k);
 }
 
-int64_t head_multiple(const MathUnit& unit) {
-  return unit.kind == UnitKind::matrix ? std::max(1, 2 * unit.k) : channel_multiple(unit);
-}
-
 int64_t channel_multiple(const Device& device, Precision precision) {
   const MathUnit* unit = fastest_unit(device, precision);
   return unit ? channel_multiple(*unit) : 1;
-}
-
-int64_t head_multiple(const Device& device, Precision precision) {
-  const MathUnit* unit = fastest_unit(device, precision);
-  return unit ? head_multiple(*unit) : 1;
 }
 
 }  // namespace sparkle

@@ -28,16 +28,13 @@ const MathUnit* fastest_unit(const Device& device, Precision precision, UnitKind
 // nothing where they multiply neither.
 std::optional<Precision> narrow_precision(const Device& device);
 
-// Channels - and columns and depths of products - should be a multiple of this, or the unit is fed slower or not at all. Matrix
-// units take runs of 16 bytes: 8 elements of 16 bits, 4 of TF32, 16 bytes; fewer where one instruction sums over fewer. Dot
-// products take the elements that they sum; vectors take any number.
+// Channels - and columns and depths of products, and attention heads - should be a multiple of this, or the unit is fed slower
+// or not at all. Matrix units take runs of 16 bytes: 8 elements of 16 bits, 4 of TF32, 16 bytes; fewer where one instruction
+// sums over fewer. Dot products take the elements that they sum; vectors take any number. Whole instructions and tiles are no
+// matter of it: kernels fill them up with zeros by themselves.
 int64_t channel_multiple(const MathUnit& unit);
-// The same for the size of attention heads. Kernels of attention keep whole heads in tiles of two instructions' depth: 32
-// elements of 16 bits where one sums over 16.
-int64_t head_multiple(const MathUnit& unit);
 
 // Of the device's fastest unit for the precision; 1 where it has none.
 int64_t channel_multiple(const Device& device, Precision precision);
-int64_t head_multiple(const Device& device, Precision precision);
 
 }  // namespace sparkle

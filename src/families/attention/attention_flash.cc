@@ -14,6 +14,11 @@ namespace {
 std::string_view operand_of(DType type) {
   return type == DType::f16 ? "f16" : type == DType::bf16 ? "bf16" : type == DType::f32 ? "f32" : "";
 }
+// Clocks of a core for each column of a block of keys or values that comes element by element: a pass of 128 threads brings
+// eight elements each, 40 instructions, and waits for the L2, some 300 clocks, half of which the core's other block fills; a
+// block has a pass for 16 columns.
+constexpr double kClocksByElements = (40 + 300 / 2.0) / 16;
+
 bool on_matrices(std::string_view variant) { return variant == "flash"; }
 
 // Keys that blocks of queries look at, of all blocks of a batch together; lengths are only known when it runs.
@@ -31,6 +36,15 @@ double keys_of_blocks(const Stage& stage, int block) {
 }
 
 }  // namespace
+
+bool in_chunks(const TensorDesc& d) {
+  const int rank = d.shape.size();
+  const int64_t run = 16 / size_of(d.dtype);
+  if (d.shape[rank - 1] % run != 0 || d.layout.strides[rank - 1] != 1 || d.layout.offset % run != 0) return false;
+  for (int i = 0; i < rank - 1; ++i)
+    if (d.shape[i] > 1 && d.layout.strides[i] % run != 0) return false;
+  return true;
+}
 
 std::optional<FlashTile> flash_tile(const Stage& stage, const Schedule& schedule) {
   const auto* loops = get_if<LoopSchedule>(&schedule);
@@ -97,6 +111,11 @@ void flash_footprint(const Stage& stage, const Schedule& schedule, const Device&
   // of Tensor Cores for each. On CUDA cores a fifth of what is issued are loads and addresses.
   const double each = matrices ? 2 * (padded + padded) + 64 : 1.25 * 2 * (depth + padded) + 25;
   f.executed_flops = keys * tile->queries * each;
+  // Rows that are no runs of 16 bytes are loaded by the warps that multiply, which wait for them.
+  if (const MathUnit* unit = device.unit(unit_of(schedule)); matrices && unit && device.clock_hz > 0)
+    for (const size_t operand : {1, 2})
+      if (!in_chunks(stage.inputs[operand]))
+        f.executed_flops += keys / tile->keys * padded * kClocksByElements * unit->flops_per_second / device.clock_hz;
   const double read = keys * (depth + columns) * static_cast<double>(size_of(stage.inputs[1].dtype));
   for (size_t i = 0, caches = 0; i < f.bytes.size() && caches < 2; ++i) {
     if (device.memory[i].filled_by_hand) continue;

@@ -20,6 +20,9 @@ struct FlashTile {
 // Nothing: another variant, or no kernel for the stage's sizes or types.
 std::optional<FlashTile> flash_tile(const Stage& stage, const Schedule& schedule);
 
+// Whether rows are runs of 16 bytes that begin at such: what asynchronous copies and wide stores take.
+bool in_chunks(const TensorDesc& rows);
+
 std::vector<Schedule> flash_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not);
 void flash_footprint(const Stage& stage, const Schedule& schedule, const Device& device, Footprint& f);
 

@@ -33,6 +33,8 @@ constexpr int kSplitGroups[] = {1, 2, 4};
 // The plain kernel of fragments gathers 16 elements of each operand a lane and step, some 150 instructions, while the unit
 // multiplies for 13 clocks of its scheduler.
 constexpr double kGathered = 12;
+// Stores by lanes 16 bytes apart: each takes so many sectors as all eight together do.
+constexpr double kStoresByElements = 8;
 // A scheduler computes with one subgroup while another waits for memory or at a barrier.
 constexpr int kSubgroupsOfScheduler = 2;
 // Threads of a core that run at once: what all GPUs of today have room for.
@@ -410,11 +412,15 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   f.executed_flops =
       naive ? 2 * instances * sizes.k_steps * n : 2 * instances * tiles_m * s.m * tiles_n * s.n * up(k, s.k) * s.k;
   if (s.variant == kCudaWmma) f.executed_flops *= kGathered;
+  const CudaTile* cuda = is_cuda_product(s.variant) ? cuda_tile(s) : nullptr;
+  if (const MathUnit* unit = device.unit(s.unit); cuda && unit && device.clock_hz > 0)
+    f.executed_flops =
+        std::max(f.executed_flops, instances * tiles_m * tiles_n * up(k, s.k) * clocks_by_elements(*cuda, stage) *
+                                       unit->flops_per_second / device.clock_hz);
   // Each tile reads its rows and columns; a thread (or subgroup) reads its own from shared memory once per step of k.
   // Threads side by side that each make an output read filters a row apart: a sector of 32 bytes for each product.
   const auto element = s.variant == "one_output" ? 16.0 : static_cast<double>(size_of(stage.inputs[0].dtype));
   // Blocks of a cluster share the columns' operand: one reads it for all.
-  const CudaTile* cuda = is_cuda_product(s.variant) ? cuda_tile(s) : nullptr;
   double read_of_tile = (step_m + step_n / (cuda ? cuda->cluster : 1)) * k;
   // Pixels and what surrounds them once for all taps.
   if (halo)
@@ -424,6 +430,8 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   const double partial = s.split > 1 ? 8 * instances * m * n * s.split : 0;
   double written = 0;
   for (const TensorDesc& d : stage.outputs) written += static_cast<double>(d.bytes());
+  // Of eight outputs that a thread stores one by one each store takes a sector of the cache.
+  const double stored = cuda && stores_by_elements(stage) ? kStoresByElements * written : written;
   // Outputs, residuals and the like, each once.
   double operands = 0;
   for (size_t i = 0; i < 2; ++i) operands += static_cast<double>(stage.inputs[i].bytes());
@@ -442,7 +450,8 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
     // What the next inner cache holds as a whole is read from here once.
     const bool inner = i > 0 && !device.memory[i - 1].filled_by_hand;
     const double holds = inner ? static_cast<double>(device.memory[i - 1].bytes) : 0;
-    f.bytes[i] = once <= holds ? once : std::max(once, read + written);
+    const bool far = inner && device.memory[i - 1].shared_by > 1;  // a shared cache puts stores together
+    f.bytes[i] = once <= holds ? once : std::max(once, read + (far ? written : stored));
     if (once > holds && inner && device.memory[i - 1].shared_by > 1 && !naive)
       f.bytes[i] = std::min(f.bytes[i], std::max(once, read_past(stage, s, sizes, device, holds) + beside));
     f.exposed[i] = partial / 2 <= holds ? 0 : partial;

@@ -10,7 +10,6 @@
 #include "base/round_up.h"
 #include "check/estimate.h"
 #include "check/rules.h"
-#include "families/common.h"
 #include "fix/pad/predict.h"
 #include "fix/pad/walk.h"
 
@@ -99,12 +98,9 @@ class Chooser {
     return said;
   }
 
-  // Where roofs alone say the time, a chain that takes less of it grows whole: no kernel is known that would take the rest as
-  // it is. Else runs without which the chain is as fast or faster keep their sizes, one after the other, since some pay
-  // together alone.
+  // Runs without which the chain is as fast or faster keep their sizes, one after the other, since some pay together alone.
   void keep_what_pays(PredictedChain& chain, const std::set<int>& runs) {
-    const Device& device = options_.target->device;
-    while (has_backend(device) || !pays(chain.before_seconds(), chain.seconds(), device)) {
+    for (;;) {
       const double now = chain.seconds();
       int idle = -1;
       double least = now;
@@ -117,7 +113,7 @@ class Chooser {
       refuse(idle, no_gain(now, least));
     }
     const double before = chain.before_seconds(), after = chain.seconds();
-    if (pays(before, after, device)) return;
+    if (pays(before, after)) return;
     for (int id : runs)
       if (grows(id)) refuse(id, no_gain(after, before));
   }

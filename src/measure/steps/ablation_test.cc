@@ -197,7 +197,6 @@ TEST(Ablation, PatternsOfAGpuAreOff) {
 TEST(Ablation, PatternsOfACudaDeviceAreOff) {
   auto device = load_device(SPARKLE_SOURCE_DIR "/devices/h200.json");
   ASSERT_TRUE(device.ok());
-  device->by_roofs = false;
   struct Case {
     const char *layer, *dtype;
     std::vector<std::pair<const char*, const char*>> variants;  // of a step; nullptr: absent

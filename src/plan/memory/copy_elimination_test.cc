@@ -70,8 +70,7 @@ TEST(CopyElimination, PoolsBetweenPlanesWorkOnThese) {
 
 // Of few channels in fp16, on a GPU whose kernels read and write planes.
 TEST(CopyElimination, ConvolutionsBetweenPlanesWorkOnThese) {
-  Device gpu = testing::device_named("h200");
-  gpu.by_roofs = false;
+  const Device gpu = testing::device_named("h200");
   const auto steps = [&](int64_t c, int64_t k, double accuracy) {
     Net net;
     auto graph = testing::ready(net.done(net.conv(net.input({256, c, 64, 64}), c, k)));

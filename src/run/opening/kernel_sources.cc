@@ -5,6 +5,7 @@
 #endif
 #ifdef SPARKLE_WITH_CUDA
 #include "backends/cuda/sources.h"
+#include "families/gemm/cuda/cuda_tiles.h"
 #endif
 
 namespace sparkle {
@@ -30,6 +31,17 @@ Result<std::string> of_vulkan(const Stage& stage, const Schedule& schedule, cons
 #endif
 
 #ifdef SPARKLE_WITH_CUDA
+// The tile that a kernel of products was compiled for.
+std::string tile_text(const cuda::KernelLaunch& launch, const Schedule& schedule) {
+  const auto* s = get_if<TileSchedule>(&schedule);
+  const CudaTile* t = s && is_cuda_product(s->variant) && launch.kernel.starts_with("sparkle_gemm_") ? cuda_tile(*s) : nullptr;
+  if (!t) return {};
+  return "    compiled for tiles of " + std::to_string(t->m) + " x " + std::to_string(t->n) + " sums, " + std::to_string(s->k) +
+         " of k a step, " + std::to_string(t->stages) + (t->stages == 1 ? " step" : " steps") +
+         " in shared memory, products of " + std::to_string(t->part_m) + " x " + std::to_string(t->part_n) + " by " + s->unit +
+         "\n";
+}
+
 Result<std::string> of_cuda(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   SPARKLE_TRY(launches, cuda::launches_of(stage, schedule, device, constants));
   std::string text;
@@ -38,7 +50,8 @@ Result<std::string> of_cuda(const Stage& stage, const Schedule& schedule, const 
             " threads";
     if (l.cluster[0] > 1) text += ", clusters of " + std::to_string(l.cluster[0]);
     if (l.shared_bytes > 0) text += ", " + std::to_string(l.shared_bytes) + " bytes of shared memory";
-    text += ", a record of " + std::to_string(l.record.size()) + " bytes\n" + l.text;
+    text +=
+        ", a record of " + std::to_string(l.record.size()) + " bytes\n" + tile_text(l, schedule) + cuda::words_of(l) + l.text;
   }
   return text;
 }

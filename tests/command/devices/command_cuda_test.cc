@@ -63,6 +63,11 @@ TEST_F(CommandCuda, SaysWhatTheDeviceIsGiven) {
   EXPECT_SAYS(said.out, "kernel sparkle_gemm_");
   EXPECT_SAYS(said.out, " threads, ");
   EXPECT_SAYS(said.out, " bytes of shared memory");
+  EXPECT_SAYS(said.out, "    compiled for tiles of ");
+  EXPECT_SAYS(said.out, "    x = operand 0\n");
+  // The same for a card that is not here.
+  EXPECT_SAYS(sparkle("explain --device h200 --source 3x3 --conv mb32ic128ih56oc128oh56kh3ph1 --precision bf16").out,
+              "    map of x: ");
   EXPECT_SAYS(sparkle("explain --device rdna3 --source 3x3 --conv ic64ih56oc64oh56kh3ph1").out, "shader ");
   EXPECT_SAYS(refusal("explain --device avx2 --source 3x3 --conv ic64ih56oc64oh56kh3ph1"), "What a GPU would be given");
   EXPECT_SAYS(refusal("explain --device rdna3 --source 5x5 --conv ic64ih56oc64oh56kh3ph1"), "No step of the plan");

@@ -59,3 +59,27 @@ def test_what_comes_before_the_wait_is_found(tmp_path):
         "hurries_too touches device memory before it has waited: @%p1 ld.global.nc.f32 \t%f1, [%rd1];",
         "never_waits_either has no griddepcontrol.wait in its PTX",
     ]
+
+
+def test_warps_a_core_follow_from_registers_threads_and_shared_memory():
+    assert SASS.resident(64, 128, 0, 80) == 8  # 8 x 4 warps of 2048 registers
+    assert SASS.resident(65, 128, 0, 80) == 7  # 72 are handed out
+    assert SASS.resident(32, 1024, 0, 80) == 2 and SASS.resident(32, 1024, 0, 86) == 1  # warps
+    assert SASS.resident(16, 32, 0, 90) == 32 and SASS.resident(16, 32, 0, 86) == 16  # blocks
+    assert SASS.resident(32, 128, 81 * 1024, 80) == 2 and SASS.resident(32, 128, 82 * 1024, 80) == 1  # a KiB a block
+    assert SASS.resident(255, 128, 200 * 1024, 80) == 0  # no room
+
+
+def test_instructions_are_counted_by_pipe():
+    uniform = ["UIADD3", "ULOP3", "UMOV", "ULEA", "UISETP", "ULDC", "R2UR", "S2UR", "VOTEU"]
+    others = ["UTMALDG", "UBLKCP", "UCGABAR_ARV", "USETMAXREG", "R2P", "VOTE", "IADD3", "HMMA"]
+    assert all(SASS.UNIFORM.match(name) for name in uniform)
+    assert not any(SASS.UNIFORM.match(name) for name in others)
+    kernel = SASS.Kernel("sparkle_gemm_mma_128x128_f16", 80)
+    loop = ["HMMA", "IADD3", "UIADD3", "R2UR", "FFMA", "LDSM"]
+    kernel.code = [(16 * i, False, name, name) for i, name in enumerate(loop)] + [(96, True, "BRA", "BRA 0x0")]
+    sizes = SASS.variants()[kernel.name]
+    found = SASS.measured(kernel, sizes, {"registers": 214})
+    assert (found["products"], found["alu"], found["fma"], found["uniform"], found["loads"]) == (1, 1, 1, 2, 1)
+    assert found["clocks"]["alu"] == 2 and found["clocks"]["uniform"] == 4 and found["clocks"]["fma"] == 2
+    assert found["stages"] == 4 and found["blocks"] == {80: 2, 86: 1}

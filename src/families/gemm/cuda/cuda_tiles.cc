@@ -124,6 +124,25 @@ bool in_columns(const Stage& stage) {
   return p.groups <= 1 || in.c / p.groups % line == 0;
 }
 
+// As scripts/sass counts them in the main loops: of products on matrix units the integer lanes' clocks, else those of issue.
+double clocks_by_elements(const CudaTile& t, const Stage& stage) {
+  const std::string_view operand = cuda_operand(stage);
+  if (t.variant == "mma_elements") return operand == "i8" ? 1700 : operand == "tf32" ? 535 : 740;
+  if (t.variant == "fma_elements") return t.n == 32 ? 950 : t.m == 64 ? 820 : 2700;
+  return 0;
+}
+
+bool stores_by_elements(const Stage& stage) {
+  const TensorDesc& y = stage.outputs[0];
+  const auto& p = get<GemmParams>(stage.params);
+  const int channel = p.loader == Loader::window ? 1 : y.shape.size() - 1;
+  if (y.layout.strides[channel] != 1) return false;
+  constexpr int64_t kRun = 8;
+  bool whole = y.layout.offset % kRun == 0 && y.shape[channel] / std::max<int64_t>(1, p.groups) % kRun == 0;
+  for (int i = 0; i < y.shape.size(); ++i) whole &= i == channel || y.shape[i] == 1 || y.layout.strides[i] % kRun == 0;
+  return !whole;
+}
+
 std::string_view cuda_operand(const Stage& stage) {
   const OperandType rounded = get<GemmParams>(stage.params).operands;
   const DType type = stage.inputs[0].dtype;

@@ -33,6 +33,11 @@ bool is_cuda_product(std::string_view variant);
 bool in_chunks(const Stage& stage);
 // Whether the copying engine of sm_90 can gather it: two spatial dimensions, one product or groups of whole lines.
 bool in_columns(const Stage& stage);
+// Clocks of a core for a step of k, where pixels that come element by element keep its integer lanes or issue longer than that
+// takes; 0: they do not come so.
+double clocks_by_elements(const CudaTile& tile, const Stage& stage);
+// Whether a thread's eight outputs of a row lie side by side without being whole stores of 16 bytes: it stores each by itself.
+bool stores_by_elements(const Stage& stage);
 // The ending of a unit's and a kernel's name for what a stage multiplies: "f32", "f16", "bf16", "tf32"; empty: no kernel does.
 std::string_view cuda_operand(const Stage& stage);
 

@@ -15,16 +15,6 @@ const TensorDesc& operand_of(const Stage& stage, int number) {
   return i < stage.inputs.size() ? stage.inputs[i] : stage.outputs[i - stage.inputs.size()];
 }
 
-// Whether rows are runs of 16 bytes that begin at such: what asynchronous copies and wide stores take.
-bool in_chunks(const TensorDesc& d) {
-  const int rank = d.shape.size();
-  const int64_t run = 16 / size_of(d.dtype);
-  if (d.shape[rank - 1] % run != 0 || d.layout.strides[rank - 1] != 1 || d.layout.offset % run != 0) return false;
-  for (int i = 0; i < rank - 1; ++i)
-    if (d.shape[i] > 1 && d.layout.strides[i] % run != 0) return false;
-  return true;
-}
-
 Result<AttentionRecord> record_of(const Stage& stage, const int (&operands)[kAttentionOperands]) {
   const auto& p = get<AttentionParams>(stage.params);
   const Dims& q = stage.inputs[0].shape;

@@ -276,7 +276,7 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
     r.rows = static_cast<int32_t>(halo->rows), r.box_rows = static_cast<int32_t>(halo->box_rows);
     r.width_by = divisor_of(halo->width), r.tiles_of_image = divisor_of(halo->of_image);
     product.set(r);
-    product.finish = map_halo(shop, stage, setup, *tile, *halo);
+    map_halo(product, shop, stage, setup, *tile, *halo);
   } else if (engine) {
     GemmTmaRecord r;
     r.gemm = g;
@@ -285,7 +285,7 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
     const auto boxes = boxes_of(stage, setup, *tile, places);
     r.boxes = boxes.has_value();
     product.set(r);
-    product.finish = map_operands(shop, stage, setup, *tile, cluster, boxes);
+    map_operands(product, shop, stage, setup, *tile, cluster, boxes);
   } else {
     product.set(g);
   }

@@ -95,6 +95,27 @@ bool in_line(const GemmRecord& g, const int32_t (&strides)[4]) {
   return true;
 }
 
+template <class T, size_t count>
+std::string listed(const T (&values)[count], size_t from = 0, size_t to = count) {
+  std::string text;
+  for (size_t i = from; i < to; ++i) text += (i > from ? " x " : "") + std::to_string(values[i]);
+  return text;
+}
+std::string words_of(const OperandMaps& m, const std::string& x) {
+  return "    map of x: channels, columns, rows, images of " + listed(m.x_sizes) + ", " + x +
+         "\n    map of w: channels, taps, filters of " + listed(m.w_sizes) + ", boxes of " + std::to_string(m.channels) +
+         " x 1 x " + std::to_string(m.filters) + "\n";
+}
+std::string words_of(const BoxMaps& b) {
+  const std::string sizes = std::to_string(b.columns) + " x " + std::to_string(b.rows), columns = std::to_string(kBoxColumns);
+  std::string text =
+      "    map of y: columns, rows of " + sizes + ", boxes of " + columns + " x " + std::to_string(kBoxRows) + "\n";
+  if (b.residual_row != 0)
+    text +=
+        "    map of the residual: columns, rows of " + sizes + ", boxes of " + columns + " x " + std::to_string(kWgmmaM) + "\n";
+  return text;
+}
+
 }  // namespace
 
 std::optional<BoxMaps> boxes_of(const Stage& stage, const GemmSetup& setup, const CudaTile& tile,
@@ -121,10 +142,15 @@ std::optional<BoxMaps> boxes_of(const Stage& stage, const GemmSetup& setup, cons
   return b;
 }
 
-std::function<Status(std::byte*)> map_operands(const Workshop& shop, const Stage& stage, const GemmSetup& setup,
-                                               const CudaTile& tile, int cluster, const std::optional<BoxMaps>& boxes) {
+void map_operands(KernelLaunch& launch, const Workshop& shop, const Stage& stage, const GemmSetup& setup, const CudaTile& tile,
+                  int cluster, const std::optional<BoxMaps>& boxes) {
   const CuTensorType y_type = stage.outputs[0].dtype == DType::bf16 ? CuTensorType::bf16 : CuTensorType::f16;
-  return [context = shop.context, m = maps_of(stage, setup, tile, cluster), boxes, y_type](std::byte* record) -> Status {
+  const OperandMaps maps = maps_of(stage, setup, tile, cluster);
+  launch.maps = words_of(maps, "im2col from " + listed(maps.lower) + " to " + listed(maps.upper) + " by steps of " +
+                                   listed(maps.x_steps, 1, 3) + ", boxes of " + std::to_string(maps.channels) +
+                                   " channels by " + std::to_string(maps.pixels) + " pixels");
+  if (boxes) launch.maps += words_of(*boxes);
+  launch.finish = [context = shop.context, m = maps, boxes, y_type](std::byte* record) -> Status {
     auto& r = *reinterpret_cast<GemmTmaRecord*>(record);
     const Driver& d = context->driver();
     CuTensorMap map;
@@ -145,10 +171,13 @@ std::function<Status(std::byte*)> map_operands(const Workshop& shop, const Stage
   };
 }
 
-std::function<Status(std::byte*)> map_halo(const Workshop& shop, const Stage& stage, const GemmSetup& setup,
-                                           const CudaTile& tile, const HaloTile& halo) {
+void map_halo(KernelLaunch& launch, const Workshop& shop, const Stage& stage, const GemmSetup& setup, const CudaTile& tile,
+              const HaloTile& halo) {
   const uint32_t columns = static_cast<uint32_t>(halo.width), rows = static_cast<uint32_t>(halo.box_rows);
-  return [context = shop.context, m = maps_of(stage, setup, tile, 1), columns, rows](std::byte* record) -> Status {
+  const OperandMaps maps = maps_of(stage, setup, tile, 1);
+  launch.maps = words_of(maps, "boxes of " + std::to_string(maps.channels) + " x " + std::to_string(columns) + " x " +
+                                   std::to_string(rows) + " x 1");
+  launch.finish = [context = shop.context, m = maps, columns, rows](std::byte* record) -> Status {
     auto& r = *reinterpret_cast<GemmHaloRecord*>(record);
     const Driver& d = context->driver();
     CuTensorMap map;

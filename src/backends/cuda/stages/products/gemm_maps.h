@@ -16,12 +16,12 @@ struct BoxMaps {
 };
 std::optional<BoxMaps> boxes_of(const Stage& stage, const GemmSetup& setup, const CudaTile& tile, const EpiloguePlaces& places);
 
-// What a launch with GemmTmaRecord does once its addresses are known: maps of gemm.x and gemm.w, with
-// `boxes` of y and the residual. `setup.record` is complete.
-std::function<Status(std::byte* record)> map_operands(const Workshop& shop, const Stage& stage, const GemmSetup& setup,
-                                                      const CudaTile& tile, int cluster, const std::optional<BoxMaps>& boxes);
+// Has a launch with GemmTmaRecord make maps of gemm.x and gemm.w, with `boxes` of y and the residual too, once its addresses
+// are known. `setup.record` is complete.
+void map_operands(KernelLaunch& launch, const Workshop& shop, const Stage& stage, const GemmSetup& setup, const CudaTile& tile,
+                  int cluster, const std::optional<BoxMaps>& boxes);
 // The same of a launch with GemmHaloRecord.
-std::function<Status(std::byte* record)> map_halo(const Workshop& shop, const Stage& stage, const GemmSetup& setup,
-                                                  const CudaTile& tile, const HaloTile& halo);
+void map_halo(KernelLaunch& launch, const Workshop& shop, const Stage& stage, const GemmSetup& setup, const CudaTile& tile,
+              const HaloTile& halo);
 
 }  // namespace sparkle::cuda
