@@ -159,6 +159,9 @@ Result<std::vector<OptimisationStep>> gpu_ablation(const Problem& problem, const
 }  // namespace
 
 Result<std::vector<OptimisationStep>> ablation_of(const Problem& problem, const Device& device, const PlanOptions& options) {
+  OptimisationStep planes = in_other_layout(problem, device, options, false, s);
+  planes.name = "NHWC";
+  steps.push_back(std::move(planes));
   SPARKLE_CHECK(check_type(problem, device));
   const AnchorCall call = call_of(problem, device);
   return device.has_workgroups() ? gpu_ablation(problem, call, device, options) : cpu_ablation(problem, call, device, options);
