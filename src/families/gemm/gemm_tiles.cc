@@ -33,6 +33,9 @@ constexpr int kSplitGroups[] = {1, 2, 4};
 // The plain kernel of fragments gathers 16 elements of each operand a lane and step, some 150 instructions, while the unit
 // multiplies for 13 clocks of its scheduler.
 constexpr double kGathered = 12;
+// Operands of 16 bits are widened twelve times for 32 products of a thread, in lanes that half of an RTX card's products need
+// too.
+constexpr double kWidening = 2;
 // A scheduler computes with one subgroup while another waits for memory or at a barrier.
 constexpr int kSubgroupsOfScheduler = 2;
 // Threads of a core that run at once: what all GPUs of today have room for.
@@ -410,6 +413,7 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   f.executed_flops =
       naive ? 2 * instances * sizes.k_steps * n : 2 * instances * tiles_m * s.m * tiles_n * s.n * up(k, s.k) * s.k;
   if (s.variant == kCudaWmma) f.executed_flops *= kGathered;
+  if (s.variant == kCudaWidened) f.executed_flops *= kWidening;
   // Each tile reads its rows and columns; a thread (or subgroup) reads its own from shared memory once per step of k.
   // Threads side by side that each make an output read filters a row apart: a sector of 32 bytes for each product.
   const auto element = s.variant == "one_output" ? 16.0 : static_cast<double>(size_of(stage.inputs[0].dtype));

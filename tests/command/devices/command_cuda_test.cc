@@ -42,6 +42,7 @@ TEST_F(CommandCuda, TheLadderHasItsSteps) {
          {"unrolled", "one_output", "mma", "mma_in_turn", "wgmma", "wgmma_halo", "wgmma_pairs", "as planned"})
       EXPECT_TRUE(measured.count(step)) << step << type;
     EXPECT_EQ(measured.count("fma"), type.empty() ? 1u : 0u);
+    EXPECT_EQ(measured.count("fma_widened"), type.empty() ? 0u : 1u);
   }
 }
 
@@ -55,6 +56,26 @@ TEST_F(CommandCuda, AblationSwitchesOnePatternAtATime) {
   EXPECT_EQ(without, (std::vector<std::string>{"all on", "tile", "matrix units", "copying engine", "window reuse", "cluster",
                                                "vectorise", "pipeline", "fuse", "implicit window"}));
   EXPECT_EQ(absent, (std::vector<std::string>{"matrix units", "copying engine", "window reuse", "cluster"}));
+}
+
+// The product that is planned for 16 bits is by matrix units; without them the same layer is stored as before, and its operands
+// lose nothing on CUDA cores.
+TEST_F(CommandCuda, AblationTakesMatrixUnitsFromLayersIn16Bits) {
+  for (const std::string type : {"bf16", "fp16"}) {
+    bool found = false;
+    for (const auto& row :
+         rows_of("bench --device cuda --ablate --precision " + type + " --conv mb8ic16ih9oc64oh9kh3ph1" + kShort)) {
+      if (row["without"] == "all on") {
+        EXPECT_SAYS(row["schedule"].get<std::string>(), "mma");
+      }
+      if (row["without"] != "matrix units") continue;
+      found = true;
+      EXPECT_FALSE(row.contains("absent")) << row;
+      EXPECT_SAYS(row["schedule"].get<std::string>(), "fma_widened");
+      EXPECT_GT(row["factor"], 0);
+    }
+    EXPECT_TRUE(found);
+  }
 }
 
 TEST_F(CommandCuda, SaysWhatTheDeviceIsGiven) {
