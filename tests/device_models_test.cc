@@ -1,0 +1,117 @@
+// Every network at hand is planned for an H200: CUDA has a kernel for each of its steps, so that the host computes none, with
+// the programs that are compiled at run time and without.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "device/device_json.h"
+#include "graph/evaluate/values.h"
+#include "networks/video_unet.h"
+#include "networks/zoo.h"
+#include "onnx/reader.h"
+#include "onnx/tensor_proto.h"
+#include "plan/choose/choose.h"
+#include "plan/plan.h"
+
+namespace sparkle {
+namespace {
+namespace fs = std::filesystem;
+
+Device h200(bool compiles) {
+  auto device = load_device(SPARKLE_SOURCE_DIR "/devices/h200.json");
+  EXPECT_TRUE(device.ok());
+  device->by_roofs = false, device->compiles = compiles;
+  return *device;
+}
+
+// The steps that the card has no kernel for, by name.
+std::string left_to_the_host(const Graph& bound, const PlanOptions& options = {}) {
+  std::string names;
+  for (const bool compiles : {false, true}) {
+    const auto plan = make_plan(bound, h200(compiles), options);
+    if (!plan.ok()) return plan.error().message;
+    for (const PlanStep& step : plan->steps)
+      if (!has_kernel(step)) names += " " + step.name + " (" + std::string(name_of(step.stage.family())) + ")";
+  }
+  return names;
+}
+
+Result<Graph> bound(Graph graph, std::vector<InputBinding> bindings = {}) {
+  SPARKLE_CHECK(simplify(graph));
+  if (bindings.empty())
+    for (const TensorId id : graph.inputs) bindings.push_back({graph.tensor(id).shape, std::nullopt});
+  SPARKLE_TRY(sized, sparkle::bind(graph, bindings));
+  SPARKLE_CHECK(simplify(sized));
+  return sized;
+}
+
+Result<Graph> bound_by_stored_inputs(const fs::path& folder) {
+  SPARKLE_TRY(graph, read_onnx((folder / folder.filename()).string() + ".onnx"));
+  std::vector<InputBinding> bindings;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const fs::path path = folder / "test_data_set_0" / ("input_" + std::to_string(i) + ".pb");
+    std::ifstream file(path, std::ios::binary);
+    ::onnx::TensorProto proto;
+    if (!proto.ParseFromIstream(&file)) return Error{Reason::bad_model, "There is no tensor in '" + path.string() + "'."};
+    SPARKLE_TRY(value, take_tensor(proto, path.string(), ""));
+    bindings.push_back({value.shape, value});
+  }
+  // Sizes, and values only where these decide shapes.
+  const std::vector<bool> needed = inputs_needed_by_value(graph);
+  for (size_t i = 0; i < bindings.size(); ++i)
+    if (!needed[i]) bindings[i].value.reset();
+  return bound(std::move(graph), std::move(bindings));
+}
+
+TEST(DeviceModels, CudaComputesEachStepOfTrainedModels) {
+  const fs::path folder = fs::path(SPARKLE_SOURCE_DIR).parent_path() / "shared/data/models";
+  if (!fs::exists(folder)) GTEST_SKIP() << "SKIP: " << folder << " is not there";
+  int models = 0;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.is_directory()) continue;
+    SCOPED_TRACE(entry.path().filename().string());
+    const auto graph = bound_by_stored_inputs(entry.path());
+    ASSERT_TRUE(graph.ok()) << graph.error().message;
+    ++models;
+    EXPECT_EQ(left_to_the_host(*graph), "");
+    PlanOptions rough;
+    rough.accuracy = 1e-3;
+    EXPECT_EQ(left_to_the_host(*graph, rough), "");
+  }
+  EXPECT_GT(models, 0);
+}
+
+TEST(DeviceModels, CudaComputesEachStepOfTheNetworksHere) {
+  for (const std::string_view name : zoo_names()) {
+    SCOPED_TRACE(name);
+    auto graph = zoo_network(name);
+    ASSERT_TRUE(graph.ok()) << graph.error().message;
+    const auto sized = bound(std::move(*graph));
+    ASSERT_TRUE(sized.ok()) << sized.error().message;
+    EXPECT_EQ(left_to_the_host(*sized), "");
+  }
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    auto graph = video_unet({.batch = 1, .base = 16, .size = 16, .type = type});
+    ASSERT_TRUE(graph.ok()) << graph.error().message;
+    const auto sized = bound(std::move(*graph));
+    ASSERT_TRUE(sized.ok()) << sized.error().message;
+    EXPECT_EQ(left_to_the_host(*sized), "") << name_of(type);
+  }
+}
+
+// What detectors end in: the data decides how many rows there are.
+TEST(DeviceModels, CudaSuppressesBoxesThatOverlap) {
+  for (const char* name : {"nonmaxsuppression_corners", "nonmaxsuppression_centers", "nonmaxsuppression_no_threshold"}) {
+    SCOPED_TRACE(name);
+    auto graph = read_onnx(std::string(SPARKLE_SOURCE_DIR "/tests/vectors/") + name + "/model.onnx");
+    ASSERT_TRUE(graph.ok()) << graph.error().message;
+    const auto sized = bound(std::move(*graph));
+    ASSERT_TRUE(sized.ok()) << sized.error().message;
+    EXPECT_EQ(left_to_the_host(*sized), "");
+  }
+}
+
+}  // namespace
+}  // namespace sparkle
