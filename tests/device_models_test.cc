@@ -1,5 +1,5 @@
 // Every network at hand is planned for an H200: CUDA has a kernel for each of its steps, so that the host computes none, with
-// the programs that are compiled at run time and without.
+// the programs that are compiled at run time and without. And what the largest takes of the card's memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "onnx/reader.h"
 #include "onnx/tensor_proto.h"
 #include "plan/choose/choose.h"
+#include "plan/memory/budget.h"
 #include "plan/plan.h"
 
 namespace sparkle {
@@ -109,6 +110,32 @@ TEST(DeviceModels, CudaSuppressesBoxesThatOverlap) {
     ASSERT_TRUE(graph.ok()) << graph.error().message;
     const auto sized = bound(std::move(*graph));
     ASSERT_TRUE(sized.ok()) << sized.error().message;
+    EXPECT_EQ(left_to_the_host(*sized), "");
+  }
+}
+
+// 880 million parameters in bfloat16 are 1.76 GB; with all that a pass keeps, in either type of 16 bits, the card holds less
+// than 2.5 GB. The weights have no values here: plans go by their sizes.
+TEST(DeviceModels, TheVideoUnetTakesLessThanTwoAndAHalfGigabytes) {
+  for (const DType type : {DType::bf16, DType::f16}) {
+    auto graph = video_unet({.type = type, .weights = false});
+    ASSERT_TRUE(graph.ok()) << graph.error().message;
+    int64_t parameters = 0;
+    for (const GraphTensor& t : graph->tensors)
+      if (t.constant && t.dtype == type) parameters += t.constant->elements();
+    EXPECT_GT(parameters, 880'000'000);
+    const auto sized = bound(std::move(*graph));
+    ASSERT_TRUE(sized.ok()) << sized.error().message;
+    const Device device = h200(true);
+    const auto plan = make_plan(*sized, device);
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    const int64_t packed = packed_constant_bytes(*plan, device), all = planned_bytes(*plan, device);
+    std::printf("%s: %.3f GB, of these %.3f of weights as kernels read them, %.3f of tensors between steps\n",
+                std::string(name_of(type)).c_str(), static_cast<double>(all) * 1e-9, static_cast<double>(packed) * 1e-9,
+                static_cast<double>(plan->arena_bytes) * 1e-9);
+    EXPECT_GT(packed, 1'760'000'000);
+    EXPECT_LT(all, 2'500'000'000);
+    EXPECT_EQ(plan->host_arena_bytes, 0);
     EXPECT_EQ(left_to_the_host(*sized), "");
   }
 }

@@ -78,6 +78,22 @@ TEST_F(CommandCuda, AblationTakesMatrixUnitsFromLayersIn16Bits) {
   }
 }
 
+// Weights, and what lies between steps, as the driver was asked for them: at least what the plan says.
+TEST_F(CommandCuda, ModelsAreTimedWithWhatTheyHoldOfTheDevice) {
+  const Said said =
+      sparkle("bench --device cuda --model " SPARKLE_SOURCE_DIR "/models/upscale2x.onnx --shape image=1x3x4x4 --runs 1 --json",
+              model());
+  ASSERT_EQ(said.status, 0) << said.err;
+  const auto total = nlohmann::json::parse(said.out)["total"];
+  const Said plan =
+      sparkle("explain " SPARKLE_SOURCE_DIR "/models/upscale2x.onnx --shape image=1x3x4x4 --device cuda --json", model());
+  ASSERT_EQ(plan.status, 0) << plan.err;
+  const auto explained = nlohmann::json::parse(plan.out);
+  EXPECT_GE(total["device_bytes"], explained["memory_bytes"]);
+  EXPECT_GT(explained["memory_bytes"], explained["constant_bytes"]);
+  EXPECT_LT(total["device_bytes"], 64 << 20);
+}
+
 TEST_F(CommandCuda, SaysWhatTheDeviceIsGiven) {
   const Said said = sparkle("explain --device cuda --source 3x3 --conv ic64ih56oc64oh56kh3ph1 --precision bf16", model());
   EXPECT_EQ(said.status, 0) << said.err;
