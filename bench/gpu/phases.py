@@ -281,8 +281,11 @@ class Plan:
         step = self.bench_video(precision, network, 40)
         yield step
         if precision == "bf16":
-            yield Step("video_unet_memory", [self.python, "-c", HELD, self.folder / step.result], 10, skip=step.skip)
+            yield self.held_video(step)
             yield self.with_full_edges(step, step.result.replace("model_", "edges_"))
+
+    def held_video(self, step):
+        return Step("video_unet_memory", [self.python, "-c", HELD, self.folder / step.result], 10, skip=step.skip)
 
     def with_full_edges(self, step, result):
         """The same where no kernel of a graph begins before the one that it follows is over: what programmatic edges bring."""
@@ -423,7 +426,9 @@ class Plan:
         skip = self.no_video()
         network, step = self.make_video("bf16", skip)
         yield step
-        yield self.bench_video("bf16", network, 50)
+        step = self.bench_video("bf16", network, 50)
+        yield step
+        yield self.held_video(step)
         yield self.drop_video(skip)
         sizes = "x".join(map(str, VIDEO))
         result, step = self.peers_step("video_unet", ["--layers", "--video-unet", sizes, "--ways", "bf16"], 40)
