@@ -36,9 +36,10 @@ if(SPARKLE_WITH_CUDA_KERNELS)
     if(name MATCHES "_sm90a$")
       set(architectures -gencode arch=compute_90a,code=sm_90a)
     endif()
-    # The interpreter of programs rounds as NVRTC is told to (src/backends/cuda/nvrtc/nvrtc.cc): products and sums each.
+    # The interpreter of programs rounds as NVRTC is told to (src/backends/cuda/nvrtc/nvrtc.cc): products and sums each. So do boxes
+    # that overlap by the very limit on CPUs.
     set(rounding "")
-    if(name STREQUAL "pointwise")
+    if(name MATCHES "^(pointwise|pointwise_narrow|non_max)$")
       set(rounding -fmad=false)
     endif()
     # -v tells registers, spills and shared memory of each kernel: scripts/sass reads them beside the code. It names them too: a kernel

@@ -202,6 +202,7 @@ int bench_steps(const CommonOptions& common, const LayerBench& bench, const std:
       StepRow l = named(step, p.problem);
       if (step.absent.empty()) {
         const OpenDevice& on = step.one_core ? *one : *all;
+        options.planes = bench.options.planes != step.other_layout;
         auto measured = measure_choice(*on.backend, p.problem, step.choice, options);
         if (!measured.ok()) return fail(measured.error());
         l.row = row_of({step.name, p.problem, 0, ""}, *measured);
@@ -229,9 +230,9 @@ int bench_ablate(const CommonOptions& common, const LayerBench& bench, const std
     auto steps = ablation_on(*open->backend, p.problem, options.plan);
     if (!steps.ok()) return fail(steps.error());
     show(common, steps_heading(title_of(p.problem, *open), device, true));
-    std::vector<Choice> candidates;
+    std::vector<ComparedChoice> candidates;
     for (const OptimisationStep& step : *steps)
-      if (step.absent.empty()) candidates.push_back(step.choice);
+      if (step.absent.empty()) candidates.push_back({step.choice, step.other_layout});
     auto measured = compare_candidates(*open->backend, p.problem, options, std::move(candidates));
     if (!measured.ok()) return fail(measured.error());
     size_t next = 0;

@@ -9,6 +9,7 @@
 #include "base/median.h"
 #include "base/files/new_file.h"
 #include "base/printable.h"
+#include "backends/device_memory.h"
 #include "bench_command/certificate.h"
 #include "device/device_json.h"
 #include "loaded_model.h"
@@ -186,6 +187,9 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   auto first = session.run(loaded->inputs);
   if (!first.ok()) return fail(first.error(), common);
   const double first_answer_ms = ms_since(begin);
+  // Before anything is measured that takes memory of its own.
+  const auto* const memory = dynamic_cast<const DeviceMemory*>(session.backend().get());
+  const int64_t device_bytes = memory ? memory->device_bytes() : 0;
   auto check = check_of(common, bench, *loaded);
   if (!check.ok()) return fail(check.error(), common);
   if (auto right = check_wiped(session, loaded->inputs, *check, kWipedToNan, "before it was timed"); !right.ok())
@@ -293,17 +297,19 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
                              {"first_answer_ms", first_answer_ms},
                              {"budget_steps", report.plan->budget_steps},
                              {"budget_lost_ms", report.plan->budget_seconds * 1e3},
-                             {"peak_bytes", session.peak_bytes(*report.plan)}}}};
+                             {"peak_bytes", session.peak_bytes(*report.plan)},
+                             {"device_bytes", device_bytes}}}};
   if (!bench.output.empty())
     if (auto written = write_results(bench.output, all); !written.ok()) return fail(written.error());
   if (common.json) {
     std::printf("%s\n", certified(all).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
+    const std::string on_device = memory ? ", on the device " + format_bytes(device_bytes) : "";
     std::printf(
         "%zu runs: median %.3f ms, min %.3f, p90 %.3f, p95 %.3f, p99 %.3f; steps add up to %.3f ms; first answer %.1f ms; peak "
-        "memory %s\n",
+        "memory %s%s\n",
         totals.size(), total, time.min, percentile(sorted, 90), time.p95, percentile(sorted, 99), sum, first_answer_ms,
-        format_bytes(session.peak_bytes(*report.plan)).c_str());
+        format_bytes(session.peak_bytes(*report.plan)).c_str(), on_device.c_str());
     profiling.print();
     std::vector<std::vector<double>> traffic;
     for (const PlanStep& step : report.plan->steps)

@@ -220,17 +220,19 @@ Result<HeadToHead> measure(Backend& backend, const Problem& problem, const Layer
 }
 
 Result<std::vector<CandidateMeasurement>> measure(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
-                                                  std::vector<Choice> candidates) {
+                                                  std::vector<ComparedChoice> candidates) {
   const AnchorCall call = call_of(problem, backend.device());
   std::vector<CandidateMeasurement> result;
   std::vector<Own> owns;
   std::vector<Competitor> competitors;
   if (candidates.empty()) return result;
-  const RoofProbes probes(backend, peak_unit(candidates[0], backend.device()), compulsory_bytes(call, candidates[0]));
-  for (Choice& candidate : candidates) {
+  const RoofProbes probes(backend, peak_unit(candidates[0].choice, backend.device()),
+                          compulsory_bytes(call, candidates[0].choice));
+  for (ComparedChoice& candidate : candidates) {
     CandidateMeasurement& w = result.emplace_back();
-    w.measured.choice = std::move(candidate);
-    SPARKLE_TRY(own, prepare_own(backend, call, options, w.measured));
+    w.measured.choice = std::move(candidate.choice);
+    const AnchorCall own_call = candidate.planes ? call_of(problem, backend.device(), true) : call;
+    SPARKLE_TRY(own, prepare_own(backend, own_call, options, w.measured));
     competitors.emplace_back(own.run.get(), probes);
     owns.push_back(std::move(own));
   }
@@ -259,7 +261,8 @@ Result<HeadToHead> head_to_head(Backend& backend, const Problem& problem, const 
 }
 
 Result<std::vector<CandidateMeasurement>> compare_candidates(Backend& backend, const Problem& problem,
-                                                             const LayerBenchOptions& options, std::vector<Choice> candidates) {
+                                                             const LayerBenchOptions& options,
+                                                             std::vector<ComparedChoice> candidates) {
   return guard_memory("Measuring this layer", [&] { return measure(backend, problem, options, std::move(candidates)); });
 }
 

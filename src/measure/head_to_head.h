@@ -67,11 +67,16 @@ Result<HeadToHead> head_to_head(Backend& backend, const Problem& problem, const 
                                 std::span<const std::unique_ptr<Peer>> peers);
 
 // Sparkle's own candidates for one problem, in turns on the same operands.
+struct ComparedChoice {
+  Choice choice;
+  bool planes = false;  // on the same feature maps plane by plane (NCHW)
+};
 struct CandidateMeasurement {
   LayerMeasurement measured;
   double times_first = 1;  // its time over the first candidate's, median over rounds
 };
 Result<std::vector<CandidateMeasurement>> compare_candidates(Backend& backend, const Problem& problem,
-                                                             const LayerBenchOptions& options, std::vector<Choice> candidates);
+                                                             const LayerBenchOptions& options,
+                                                             std::vector<ComparedChoice> candidates);
 
 }  // namespace sparkle

@@ -10,6 +10,7 @@
 #include "families/gemm/gemm.h"
 #include "families/inverted/inverted.h"
 #include "plan/choose/choose.h"
+#include "plan/memory/budget.h"
 
 namespace sparkle {
 namespace {
@@ -205,6 +206,7 @@ std::string explain_json(const Plan& plan, const Device& device) {
               {"calibrated", plan.calibrated},
               {"arena_bytes", plan.arena_bytes},
               {"constant_bytes", plan.constant_bytes()},
+              {"memory_bytes", planned_bytes(plan, device)},
               {"predicted_ms", plan.predicted_seconds() * 1e3},
               {"budget_steps", plan.budget_steps},
               {"budget_lost_ms", plan.budget_seconds * 1e3},

@@ -210,10 +210,14 @@ TEST_F(CommandAgainst, TheLadderOfAVulkanDevice) {
     EXPECT_LE(row["max_error"], level == "sums_f16" ? 1e-3 : 1e-5) << level;
   }
   for (const char* step :
-       {"unrolled", "naive", "groups", "halo", "fours", "several", "implicit", "winograd2", "winograd4", "as planned"})
+       {"unrolled", "naive", "groups", "halo", "fours", "several", "NCHW", "implicit", "winograd2", "winograd4", "as planned"})
     EXPECT_TRUE(measured.count(step)) << step;
   for (const char* step : {"cooperative", "cooperative_group", "fft"})
     EXPECT_TRUE(measured.count(step) + absent.count(step)) << step;
+  const auto of_planes = json_of("bench --device vulkan --ladder --planes --conv ic8ih6oc8oh6kh3ph1" + kShort);
+  EXPECT_TRUE(std::ranges::any_of(of_planes["rows"], [](const auto& row) {
+    return row["level"] == "NHWC" && row.contains("median_ms") && row["predicted_bytes"]["DRAM"] > 0;
+  }));
   EXPECT_SAYS(sparkle("bench --device vulkan --ladder --conv ic8ih6oc8oh6kh3ph1" + kShort).out,
               "GFLOP/s executed  % peak  % roof  factor MB shared  MB DRAM    GB/s copies    error");
 }
@@ -245,7 +249,8 @@ TEST_F(CommandAgainst, AblationOfAVulkanDevice) {
     EXPECT_EQ(row["clock"], "device");
     EXPECT_EQ(row.contains("factor"), row["without"] != "all on");
   }
-  EXPECT_EQ(without, (std::vector<std::string>{"all on", "tile", "vectorise", "pipeline", "unroll", "bank padding", "fuse"}));
+  EXPECT_EQ(without,
+            (std::vector<std::string>{"all on", "tile", "vectorise", "pipeline", "unroll", "bank padding", "NHWC", "fuse"}));
 }
 
 // Whatever prints or keeps a result says how it came about, by one writer.

@@ -19,6 +19,7 @@ int64_t sum_of_pieces(uint64_t h) {
 }
 
 constexpr double kEpsilon = 1e-5;
+constexpr int64_t kLarge = int64_t{1} << 20;  // elements
 
 HostTensor rounded(const HostTensor& wide, DType type) {
   HostTensor narrow = HostTensor::uninitialized(type, wide.shape);
@@ -44,6 +45,7 @@ NetworkBuilder::NetworkBuilder(std::string name, uint64_t seed, bool batchnorm) 
 }
 
 HostTensor NetworkBuilder::normal(const Dims& shape, double deviation, double mean) {
+  if (!written_ && shape.product() >= kLarge) return HostTensor::uninitialized(DType::f32, shape);
   HostTensor tensor = HostTensor::zeros(DType::f32, shape);
   const uint64_t stream = ++streams_;
   const float factor = static_cast<float>(deviation), offset = static_cast<float>(mean);
@@ -54,7 +56,8 @@ HostTensor NetworkBuilder::normal(const Dims& shape, double deviation, double me
 }
 
 TensorId NetworkBuilder::constant(const std::string& name, HostTensor value) {
-  if (value.dtype == DType::f32 && stored_ != DType::f32) value = rounded(value, stored_);
+  if (value.dtype == DType::f32 && stored_ != DType::f32)
+    value = !written_ && value.elements() >= kLarge ? HostTensor::uninitialized(stored_, value.shape) : rounded(value, stored_);
   GraphTensor tensor;
   tensor.name = name;
   tensor.dtype = value.dtype;

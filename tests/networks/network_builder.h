@@ -49,6 +49,8 @@ class NetworkBuilder {
   TensorId constant(const std::string& name, HostTensor value);
   // Constants of f32 that come from here on are rounded to this type.
   void store_in(DType type) { stored_ = type; }
+  // Large constants that come from here on have sizes alone: memory that nobody writes takes no room, for whoever only plans.
+  void leave_large_unwritten() { written_ = false; }
   int64_t channels(TensorId x) const { return channels_[static_cast<size_t>(x)]; }
   // The tensor becomes an output called `name`, of this shape.
   void output(TensorId x, const std::string& name, const Dims& shape);
@@ -61,6 +63,7 @@ class NetworkBuilder {
   uint64_t seed_;
   bool batchnorm_;
   DType stored_ = DType::f32;
+  bool written_ = true;
   uint64_t streams_ = 0;
   std::vector<int64_t> channels_;  // per tensor
 };

@@ -31,7 +31,7 @@ struct Builder {
     HostTensor bias = net.normal({filters}, 0.05);
     HostTensor scale = net.normal({filters}, 0.1, 1), shift = net.normal({filters}, std::sqrt((1 - kWeighted) * kVariance));
     HostTensor mean = net.normal({filters}, 0.1), variance = net.normal({filters}, 0.1, 1);
-    if (!options.batchnorm) fold(scale, shift, mean, variance, weights, bias);
+    if (!options.batchnorm && options.weights) fold(scale, shift, mean, variance, weights, bias);
     ConvOp params;
     params.kernel = {3, 3};
     params.strides = params.dilations = params.pads_begin = params.pads_end = {1, 1};
@@ -161,6 +161,7 @@ Result<Graph> video_unet(const VideoUnetOptions& options) {
     return Error{Reason::bad_usage, "The network has tensors of f32, f16 or bf16."};
   Builder b{NetworkBuilder("video_unet", options.seed, options.batchnorm), options};
   b.net.store_in(options.type);
+  if (!options.weights) b.net.leave_large_unwritten();
   const Dims shape{options.batch, kFrame, options.size, options.size};
   const TensorId frame = b.cast("frame.cast", b.net.input("frame", shape), options.type);
   const TensorId previous = b.cast("previous.cast", b.net.input("previous", shape), options.type);

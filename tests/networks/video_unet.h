@@ -13,6 +13,7 @@ struct VideoUnetOptions {
   DType type = DType::f32;  // of all tensors but the inputs and outputs, which are f32: f32, f16 or bf16
   uint64_t seed = 1;
   bool batchnorm = false;  // BatchNormalization as operators of its own; else folded into the convolutions
+  bool weights = true;     // false: large weights have sizes alone, and nothing but a plan can be made of the network
 };
 
 // Inputs: frame and previous [batch, 3, size, size], time [1, 1, 1, 1]. Output: next, as frame. bench/gpu/video_unet.py builds

@@ -248,6 +248,14 @@ def test_what_matters_most_comes_first(tmp_path, monkeypatch):
     assert steps_of("layers", ("cuda",), tmp_path, monkeypatch)[0].name == "cuda_bf16_resnet50_n32"
 
 
+def test_a_network_that_holds_too_much_of_the_card_is_a_failure(tmp_path, monkeypatch):
+    step = next(s for s in steps_of("networks", ("cuda",), tmp_path, monkeypatch) if s.name == "video_unet_memory")
+    result = pathlib.Path(step.command[-1])
+    for held, status in ((1_900_000_000, 0), (2_500_000_001, 1), (0, 1)):
+        result.write_text(json.dumps({"total": {"device_bytes": held}}), encoding="utf-8")
+        assert subprocess.run(step.command, capture_output=True, check=False).returncode == status, held
+
+
 def test_the_short_phase_has_ours_and_peers(tmp_path, monkeypatch):
     names = [step.name for step in steps_of("short", ("cuda",), tmp_path, monkeypatch)]
     for name in ("cuda_kernels", "cuda_bf16_gpu", "cuda_tf32_planes", "peers_gpu", "cuda_bf16_video_unet", "peers_video_unet"):

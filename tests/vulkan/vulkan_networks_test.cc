@@ -322,9 +322,12 @@ TEST_F(VulkanNetworks, LayersAreTimedInTheTypeTheyAreStoredIn) {
   ASSERT_TRUE(ladder.ok()) << ladder.error().message;
   for (const OptimisationStep& step : *ladder) {
     if (!step.absent.empty()) continue;
+    options.planes = step.other_layout;
     const auto measured = measure_choice(*backend_, *problem, step.choice, options);
     EXPECT_TRUE(measured.ok()) << step.name << ": " << measured.error().message;
   }
+
+  options.planes = false;
 
   // Where f32 would stand for it, it is refused.
   EXPECT_EQ(measure_stream(*backend_, *problem, options, 2).error().reason, Reason::type_not_served);

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "backends/cuda/cuda_testing.h"
+#include "backends/device_memory.h"
 #include "families/copy/copy.h"
 #include "families/pointwise/pointwise.h"
 
@@ -72,6 +73,23 @@ TEST(CudaBackend, GraphsKeepTheOrderThatBytesDemand) {
   }
   EXPECT_EQ(chain.backend->counters().graphs, 1u);
   EXPECT_EQ(chain.backend->counters().submissions, 20u);
+}
+
+// Blocks of the device's as the driver was asked for them; what lies idle is nobody's, and pinned memory the host's.
+TEST(CudaBackend, CountsWhatIsHeldOfTheDevice) {
+  const auto backend = test_backend();
+  ASSERT_TRUE(backend);
+  const auto* const memory = dynamic_cast<const DeviceMemory*>(backend.get());
+  ASSERT_TRUE(memory);
+  const int64_t before = memory->device_bytes();
+  constexpr int64_t kMebi = int64_t{1} << 20;
+  for (int round = 0; round < 2; ++round) {  // of the driver, then of what lies idle
+    const auto one = backend->allocate(kMebi, MemoryKind::device), two = backend->allocate(kMebi + 1, MemoryKind::weights);
+    const auto pinned = backend->allocate(kMebi, MemoryKind::staging);
+    ASSERT_TRUE(one.ok() && two.ok() && pinned.ok());
+    EXPECT_EQ(memory->device_bytes(), before + 2 * kMebi + kMebi / 8);
+  }
+  EXPECT_EQ(memory->device_bytes(), before);
 }
 
 TEST(CudaBackend, OtherSlotsAreAnotherGraph) {

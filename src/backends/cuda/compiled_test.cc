@@ -28,7 +28,8 @@ Stage drawn(TestRandom& random) {
       {5, {{add, 0, 1, 0, 0, 0}, {mul, 5, 2, 0, 0, 0}, {sub, 6, 3, 0, 0, 0}, {prelu, 7, 4, 0, 0, 0}}},
   };
   static constexpr DType kReals[] = {DType::f32, DType::f16, DType::bf16, DType::f32, DType::u8, DType::boolean, DType::i8};
-  static constexpr DType kWhole[] = {DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32, DType::i64};
+  static constexpr DType kWhole[] = {DType::i8,  DType::u8,  DType::i16, DType::u16,
+                                     DType::i32, DType::u32, DType::i64, DType::u64};
   static constexpr DType kDoubles[] = {DType::f64, DType::f32, DType::i64, DType::i32};
   const auto pick = [&](std::span<const DType> list) {
     return list[static_cast<size_t>(random.between(0, static_cast<int64_t>(list.size()) - 1))];
@@ -159,7 +160,7 @@ PointwiseParams every_operation(bool real) {
 TEST_F(CompiledPrograms, EveryOperationIsItsDefinition) {
   const auto backend = test_backend();
   ASSERT_TRUE(backend);
-  for (const DType type : {DType::f32, DType::f64, DType::i32, DType::i64}) {
+  for (const DType type : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u64}) {
     const bool real = is_float(type);
     Stage stage;
     stage.params = every_operation(real);

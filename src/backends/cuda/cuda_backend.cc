@@ -9,6 +9,7 @@
 #include "backends/cuda/program.h"
 #include "backends/cuda/roofs.h"
 #include "backends/cuda/timeline.h"
+#include "backends/device_memory.h"
 #include "backends/memory_probe.h"
 #include "backends/self_tests/verdict_cache.h"
 #include "base/files/cache_folder.h"
@@ -35,7 +36,7 @@ std::string build_of(const DeviceInfo& device) {
   return device.id + number;
 }
 
-class BackendOfDevice final : public CudaBackend, public MemoryProbe {
+class BackendOfDevice final : public CudaBackend, public MemoryProbe, public DeviceMemory {
  public:
   BackendOfDevice(std::shared_ptr<Context> context, const CudaOptions& options, std::shared_ptr<Executor> executor,
                   MakeKernel make)
@@ -250,6 +251,7 @@ class BackendOfDevice final : public CudaBackend, public MemoryProbe {
     line_of(token).keep(token.value & kNumber, std::move(kept));
   }
   bool keeps_time() const override { return true; }
+  int64_t device_bytes() const override { return shop_.memory->device_bytes(); }
   // The functional model has no rates to tell.
   double probe_peak(std::string_view unit) override {
     if (driver().is_model()) return 0;

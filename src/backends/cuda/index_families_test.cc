@@ -4,6 +4,8 @@
 #include "backends/self_tests/sample_run.h"
 #include "backends/self_tests/sample_testing.h"
 #include "families/deform/deform.h"
+#include "families/pool/pool.h"
+#include "families/reduce/reduce.h"
 #include "families/registry.h"
 #include "families/rotary/rotary.h"
 #include "families/sample/sample.h"
@@ -85,8 +87,51 @@ TEST(CudaScan, RandomRows) {
     ScanParams p;
     const Dims shape = rows_shape(draw, p.axis);
     p.exclusive = draw.chance(50), p.reverse = draw.chance(50);
-    const DType type = type_of(seed);
+    const DType type = seed % 6 == 0 ? DType::f64 : type_of(seed);
     return Stage{p, {draw.any(type, shape)}, {draw.any(type, shape)}};
+  });
+}
+
+// Doubles, bytes and truth values among the types; integers have no roots and logarithms here, truth values extrema alone.
+TEST(CudaReduce, RandomRows) {
+  check(96, [](Draw& draw, uint32_t seed) {
+    ReduceParams p;
+    int axis = 0;
+    Dims shape = rows_shape(draw, axis);
+    p.axes = {axis};
+    const DType type = seed % 4 == 0 ? DType::f64 : seed % 4 == 1 ? DType::boolean : type_of(seed);
+    constexpr ReduceKind kExtrema[] = {ReduceKind::max, ReduceKind::min};
+    constexpr ReduceKind kOfIntegers[] = {ReduceKind::sum, ReduceKind::mean, ReduceKind::max, ReduceKind::min, ReduceKind::l1};
+    constexpr ReduceKind kOfReals[] = {ReduceKind::sum, ReduceKind::mean,        ReduceKind::max,
+                                       ReduceKind::l2,  ReduceKind::log_sum_exp, ReduceKind::sum_square};
+    p.kind = type == DType::boolean ? kExtrema[draw.pick(0, 1)]
+             : is_float(type)       ? kOfReals[draw.pick(0, 5)]
+                                    : kOfIntegers[draw.pick(0, 4)];
+    Stage stage{p, {draw.any(type, shape)}, {}};
+    shape[axis] = 1;
+    stage.outputs = {draw.any(type, shape)};
+    return stage;
+  });
+}
+
+TEST(CudaPool, MaximaOfBytes) {
+  check(40, [](Draw& draw, uint32_t seed) {
+    PoolParams p;
+    for (size_t i = 1; i < 3; ++i) {
+      p.window.filter[i] = draw.pick(1, 4), p.window.stride[i] = draw.pick(1, 3), p.window.dilation[i] = draw.pick(1, 2);
+      p.window.pad_begin[i] = p.window.pad_end[i] = draw.pick(0, (p.window.filter[i] - 1) * p.window.dilation[i] / 2);
+    }
+    Dims x{draw.pick(1, 3), draw.pick(1, 9), draw.pick(8, 20), draw.pick(8, 20)}, y = x;
+    for (int i = 0; i < 2; ++i) {
+      const auto axis = static_cast<size_t>(i + 1);
+      const Window& w = p.window;
+      y[i + 2] =
+          (x[i + 2] + w.pad_begin[axis] + w.pad_end[axis] - (w.filter[axis] - 1) * w.dilation[axis] - 1) / w.stride[axis] + 1;
+    }
+    const DType type = seed % 2 ? DType::u8 : DType::i8;
+    Stage stage{p, {draw.any(type, x)}, {draw.any(type, y)}};
+    if (draw.chance(30)) stage.outputs.push_back(draw.any(DType::i64, y));
+    return stage;
   });
 }
 

@@ -35,6 +35,9 @@ constexpr int kSplitGroups[] = {1, 2, 4};
 constexpr double kGathered = 12;
 // Stores by lanes 16 bytes apart: each takes so many sectors as all eight together do.
 constexpr double kStoresByElements = 8;
+// Operands of 16 bits are widened twelve times for 32 products of a thread, in lanes that half of an RTX card's products need
+// too.
+constexpr double kWidening = 2;
 // A scheduler computes with one subgroup while another waits for memory or at a barrier.
 constexpr int kSubgroupsOfScheduler = 2;
 // Threads of a core that run at once: what all GPUs of today have room for.
@@ -417,6 +420,7 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
     f.executed_flops =
         std::max(f.executed_flops, instances * tiles_m * tiles_n * up(k, s.k) * clocks_by_elements(*cuda, stage) *
                                        unit->flops_per_second / device.clock_hz);
+  if (s.variant == kCudaWidened) f.executed_flops *= kWidening;
   // Each tile reads its rows and columns; a thread (or subgroup) reads its own from shared memory once per step of k.
   // Threads side by side that each make an output read filters a row apart: a sector of 32 bytes for each product.
   const auto element = s.variant == "one_output" ? 16.0 : static_cast<double>(size_of(stage.inputs[0].dtype));

@@ -144,21 +144,22 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   return f;
 }
 
-// What CUDA computes, interpreted or compiled: all but the narrow types and integers of 64 bits without a sign.
-bool is_computed_by_cuda(const Stage& stage) {
-  const auto stored = [](const TensorDesc& desc) { return kComputed.has(desc.dtype); };
+// What CUDA computes; `narrow`: its interpreters know the narrow types too, programs that are compiled with a model do not.
+bool is_computed_by_cuda(const Stage& stage, bool narrow) {
+  const auto stored = [&](const TensorDesc& desc) { return narrow || kComputed.has(desc.dtype); };
   const DType type = pointwise_arithmetic(stage.inputs, stage.outputs[0]);
   const auto has = [&](const PointwiseInstruction& step) {
-    return step.op != PointwiseOp::power_of_two && (is_float(type) || serves_integers(step.op));
+    return is_float(type) ? narrow || step.op != PointwiseOp::power_of_two : serves_integers(step.op);
   };
   const auto& program = get<PointwiseParams>(stage.params).program;
-  return type != DType::u64 && std::all_of(program.begin(), program.end(), has) &&
-         std::all_of(stage.inputs.begin(), stage.inputs.end(), stored) && stored(stage.outputs[0]);
+  return std::all_of(program.begin(), program.end(), has) && std::all_of(stage.inputs.begin(), stage.inputs.end(), stored) &&
+         stored(stage.outputs[0]);
 }
 // What of that its interpreter's record holds.
 bool is_interpreted(const Stage& stage) {
   constexpr size_t kMostSteps = 64;
-  return get<PointwiseParams>(stage.params).program.size() + stage.inputs.size() <= kMostSteps && is_computed_by_cuda(stage);
+  return get<PointwiseParams>(stage.params).program.size() + stage.inputs.size() <= kMostSteps &&
+         is_computed_by_cuda(stage, true);
 }
 
 // What programs printed for a GPU compute: f32, integers but for factors that are none (affine), and in double precision what
@@ -186,7 +187,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     constexpr size_t kMostOperands = 12;  // whose addresses a GPU is handed
     if (variant.needs_compiler() && !device.compiles) return why_not = Reason::compiler_missing, std::vector<Schedule>{};
     const bool supports_it = variant.name == "interpreted" ? is_interpreted(stage)
-                             : variant.name == "compiled"  ? is_computed_by_cuda(stage)
+                             : variant.name == "compiled"  ? is_computed_by_cuda(stage, false)
                                                            : is_printable(stage, device);
     if (!supports_it) return why_not = Reason::type_not_served, std::vector<Schedule>{};
     if (stage.inputs.size() > kMostOperands) return why_not = Reason::layout_not_served, std::vector<Schedule>{};

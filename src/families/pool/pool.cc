@@ -52,7 +52,7 @@ std::vector<Schedule> gpu_schedules(const Stage& stage, const Variant& variant, 
   const DType type = stage.outputs[0].dtype;
   const PoolParams& p = params_of(stage);
   const bool bytes = (type == DType::u8 || type == DType::i8) && variant.name == "naive" && p.kind == PoolKind::max &&
-                     device.unit("alu-i8") != nullptr;
+                     (device.unit("alu-i8") || device.unit("mma-i8"));  // CUDA's cards multiply bytes by mma.sync
   const bool doubles = type == DType::f64 && variant.name == "naive" && (p.kind != PoolKind::lp || p.p <= 2) &&
                        device.unit("alu-f64") != nullptr;
   if (stage.inputs[0].dtype != type || (!bytes && !doubles && !stores_reals(variant, device, type)))

@@ -154,7 +154,10 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 bool supported_by_gpu(const Stage& stage, const Variant& variant, const Device& device) {
   const DType type = stage.inputs[0].dtype;
   if (!variant.for_workgroups() || !variant.runs_on(device) || type != stage.outputs[0].dtype) return false;
-  const char* unit = type == DType::f64    ? "alu-f64"
+  // CUDA's cards, which have mma.sync, compute in doubles and on bytes too.
+  const bool cuda = device.unit("mma-bf16") != nullptr;
+  const char* unit = cuda                  ? "fma-f32"
+                     : type == DType::f64  ? "alu-f64"
                      : size_of(type) == 1  ? "alu-i8"
                      : type == DType::bf16 ? "mma-bf16"
                      : size_of(type) == 2  ? "fma-f16"

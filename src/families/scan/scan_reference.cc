@@ -57,7 +57,9 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
-  if (variant.name == "rows_gpu" && !computes_numbers(variant, device, x.dtype)) {
+  // CUDA's cards, which have mma.sync, add up doubles.
+  const bool doubles = x.dtype == DType::f64 && variant.runs_on(device) && device.unit("mma-bf16");
+  if (variant.name == "rows_gpu" && !doubles && !computes_numbers(variant, device, x.dtype)) {
     why_not = Reason::type_not_served;
     return {};
   }

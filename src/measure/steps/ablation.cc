@@ -75,7 +75,15 @@ Result<std::vector<OptimisationStep>> cuda_ablation(const Problem& problem, cons
     steps.push_back(std::move(step));
   };
   add("tile", "one output a thread on CUDA cores, operands from caches", "one_output", "");
-  add("matrix units", "tiles in strict fp32 on CUDA cores", "fma", cuda_cores ? "this product is on CUDA cores" : "");
+  const DType stored = call.inputs[0].dtype;
+  const bool narrow = stored == DType::f16 || stored == DType::bf16;
+  const std::string widened = "tiles on CUDA cores: operands of 16 bits become fp32 behind shared memory";
+  add("matrix units", narrow ? widened : "tiles in strict fp32 on CUDA cores", narrow ? kCudaWidened : "fma",
+      cuda_cores             ? "this product is on CUDA cores"
+      : size_of(stored) == 1 ? "no kernel multiplies " + std::string(name_of(stored)) + " by tiles on CUDA cores"
+      : narrow && !in_chunks(base.plan.stages[0].stage)
+          ? "its pixels come element by element, for which no tiles on CUDA cores widen operands"
+          : "");
   add("copying engine", "copies by threads (cp.async) and products by a warp (mma.sync)", "mma",
       engine ? "" : "this product uses none");
   add("window reuse", "each tap's pixels copied for themselves", "wgmma",
@@ -113,7 +121,7 @@ Result<std::vector<OptimisationStep>> gpu_ablation(const Problem& problem, const
   if (auto planned = choose(call, device, options); planned.ok() && planned->schedules.size() == 1)
     if (const auto* tiles = schedule_of<TileSchedule>(*planned); tiles && is_cuda_product(tiles->variant))
       return cuda_ablation(problem, call, *planned, device, options);
-  for (const char* variant : {"fma", "fma_elements"})
+  for (const char* variant : {"fma", "fma_elements", "mma", "mma_elements"})
     if (auto tiles = choice_of(variant, call, device, options); tiles.ok())
       return cuda_ablation(problem, call, *tiles, device, options);
   PlanOptions forced = options;
@@ -151,6 +159,9 @@ Result<std::vector<OptimisationStep>> gpu_ablation(const Problem& problem, const
   if (s->pad == 0) banks.absent = "this schedule pads nothing";
   else banks.choice = changed<TileSchedule>(gemm, device, [](TileSchedule& t) { t.pad = 0; });
   steps.push_back(std::move(banks));
+  OptimisationStep planes = in_other_layout(problem, device, options, false, s);
+  planes.name = "NHWC";
+  steps.push_back(std::move(planes));
   SPARKLE_TRY(fuse, without_fusion(problem, call, gemm, device, options));
   steps.push_back(std::move(fuse));
   return steps;

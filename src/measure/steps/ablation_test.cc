@@ -156,7 +156,7 @@ TEST(Ablation, PatternsOfAGpuAreOff) {
   ASSERT_TRUE(device.ok());
   // Enough tiles for all cores: no sum is split.
   const auto levels = ablation(layer("ic64ih224oc64oh224kh3ph1"), "radeon-rx-7900-xtx");
-  ASSERT_EQ(levels.size(), 7u);
+  ASSERT_EQ(levels.size(), 8u);
   std::string shader;
   auto all = constants_of(levels[0], *device, shader);
   EXPECT_EQ(shader, "gemm_tile");
@@ -183,6 +183,17 @@ TEST(Ablation, PatternsOfAGpuAreOff) {
   EXPECT_EQ(shader, "gemm_tile");
   EXPECT_EQ(constants_of(named(levels, "bank padding"), *device, shader).at("kPad"), 0u);
   EXPECT_EQ(shader, "gemm_tile");
+  // The same tiles of maps whose channels lie a plane apart: nothing moves four at a time, neither in nor out.
+  const OptimisationStep& planes = named(levels, "NHWC");
+  EXPECT_TRUE(planes.other_layout);
+  EXPECT_EQ(planes.choice.plan.stages[0].stage.inputs[0].layout.strides[1], 224 * 224);
+  EXPECT_EQ(planes.choice.schedules[0], levels[0].choice.schedules[0]);
+  auto apart_by_planes = constants_of(planes, *device, shader);
+  EXPECT_EQ(shader, "gemm_tile");
+  EXPECT_EQ(apart_by_planes["kVec4"], 0u);
+  EXPECT_EQ(apart_by_planes["kStoreVectors"], 0u);
+  for (const char* same : {"kM", "kN", "kK", "kThreadM", "kThreadN", "kUnroll", "kPad"})
+    EXPECT_EQ(apart_by_planes[same], all[same]) << same;
   constants_of(named(levels, "tile"), *device, shader);
   EXPECT_EQ(shader, "gemm_direct");
   EXPECT_EQ(get<TileSchedule>(named(levels, "tile").choice.schedules[0]).thread_m, 1);
@@ -209,9 +220,12 @@ TEST(Ablation, PatternsOfACudaDeviceAreOff) {
         {"copying engine", "mma"},
         {"cluster", "wgmma"},
         {"window reuse", nullptr},
-        {"matrix units", nullptr},
+        {"matrix units", "fma_widened"},
         {"pipeline", nullptr}}},
-      {"mb32ic64ih56oc64oh56kh3ph1", "f16", {{"all on", "wgmma_halo"}, {"window reuse", "wgmma"}, {"cluster", nullptr}}},
+      {"mb32ic64ih56oc64oh56kh3ph1",
+       "f16",
+       {{"all on", "wgmma_halo"}, {"matrix units", "fma_widened"}, {"window reuse", "wgmma"}, {"cluster", nullptr}}},
+      {"mb8ic3ih56oc64oh56kh3ph1", "bf16", {{"all on", "mma_elements"}, {"matrix units", nullptr}}},
       {"ic64ih56oc64oh56kh3ph1",
        "f32",
        {{"all on", "fma"},

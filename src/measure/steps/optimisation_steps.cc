@@ -30,7 +30,7 @@ Status add_cpu_steps(std::vector<OptimisationStep>& steps, const AnchorCall& cal
 
 // Steps of a GPU: three kernels as textbooks have them, then the gemm family's variants for it, in the order of their table.
 Status add_gpu_steps(std::vector<OptimisationStep>& steps, const AnchorCall& call, const Device& device,
-                     const PlanOptions& options) {
+                     const PlanOptions& options, bool planes) {
   OptimisationStep unrolled{"unrolled",
                             "the window unrolled in memory, a product of two matrices, its result permuted: three kernels",
                             false,
@@ -40,7 +40,8 @@ Status add_gpu_steps(std::vector<OptimisationStep>& steps, const AnchorCall& cal
   steps.push_back(std::move(unrolled));
   for (const Variant& variant : info(Family::gemm).variants) {
     if (!variant.runs_on(device) || variant.unit == UnitKind::dot_product) continue;
-    const bool matrix = variant.unit == UnitKind::matrix;
+    const bool matrix = variant.unit == UnitKind::matrix, tiles = variant.name == "implicit";
+    if (tiles && !planes) steps.push_back(in_other_layout(call.problem, device, options, planes));
     const std::string_view note = variant.note.substr(reason_of(variant).size());
     OptimisationStep step{std::string(variant.name), std::string(note), false, {}, ""};
     auto choice = choice_of(variant.name, call, device, options);
@@ -50,6 +51,7 @@ Status add_gpu_steps(std::vector<OptimisationStep>& steps, const AnchorCall& cal
       step.absent = matrix ? "no matrix unit of this device supports its shape, type or layout"
                            : "its shape, type or layout is not this variant's";
     steps.push_back(std::move(step));
+    if (tiles && planes) steps.push_back(in_other_layout(call.problem, device, options, planes));
   }
   return ok();
 }
@@ -61,7 +63,7 @@ Result<std::vector<OptimisationStep>> optimisation_steps_of(const Problem& probl
   SPARKLE_CHECK(check_type(problem, device));
   const AnchorCall call = call_of(problem, device, planes);
   std::vector<OptimisationStep> steps;
-  SPARKLE_CHECK(device.has_workgroups() ? add_gpu_steps(steps, call, device, options)
+  SPARKLE_CHECK(device.has_workgroups() ? add_gpu_steps(steps, call, device, options, planes)
                                         : add_cpu_steps(steps, call, device, options));
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.name == "gemm" || (algorithm.name.starts_with(kMatrix) && device.has_workgroups())) continue;

@@ -13,6 +13,8 @@ struct OptimisationStep {
   bool one_core = false;  // on one thread, whatever the session has
   Choice choice;
   std::string absent;  // why this problem has no such step; empty: it has
+  // On feature maps in the other order than the rest: plane by plane (NCHW) where theirs lie channels last, or the reverse.
+  bool other_layout = false;
 };
 
 // `planes`: feature maps lie plane by plane. Errors: no_kernel where the planner itself finds no candidate.

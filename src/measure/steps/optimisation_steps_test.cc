@@ -56,6 +56,37 @@ TEST(Steps, OfAGpuAreItsVariants) {
   for (const OptimisationStep& step : *steps) EXPECT_TRUE(!step.absent.empty() || !step.choice.without_kernel) << step.name;
 }
 
+// The product by tiles on maps in the other order stands before the one on channels last, and behind the one on planes, so that
+// each row's factor is what the order of the faster one brings.
+TEST(Steps, OfAGpuHaveBothOrdersOfAMap) {
+  const auto device = load_device(SPARKLE_SOURCE_DIR "/devices/radeon-rx-7900-xtx.json");
+  ASSERT_TRUE(device.ok()) << device.error().message;
+  const auto problem = parse_conv("ic64ih56oc64oh56kh3ph1");
+  ASSERT_TRUE(problem.ok());
+  for (const bool planes : {false, true}) {
+    const auto steps = optimisation_steps_of(*problem, *device, PlanOptions{}, planes);
+    ASSERT_TRUE(steps.ok()) << steps.error().message;
+    const auto implicit = std::ranges::find(*steps, "implicit", &OptimisationStep::name);
+    ASSERT_TRUE(implicit != steps->begin() && implicit + 1 < steps->end());
+    const OptimisationStep& other = planes ? implicit[1] : implicit[-1];
+    EXPECT_EQ(other.name, planes ? "NHWC" : "NCHW");
+    EXPECT_EQ(other.absent, "");
+    for (const OptimisationStep& step : *steps) EXPECT_EQ(step.other_layout, &step == &other) << step.name;
+    const auto between_channels = [](const OptimisationStep& s) {
+      return s.choice.plan.stages.at(0).stage.inputs[0].layout.strides[1];
+    };
+    EXPECT_EQ(between_channels(other), planes ? 1 : 56 * 56);
+    EXPECT_EQ(between_channels(*implicit), planes ? 56 * 56 : 1);
+  }
+  const auto product = parse_gemm("64x128x32");
+  ASSERT_TRUE(product.ok());
+  const auto steps = optimisation_steps_of(*product, *device, PlanOptions{});
+  ASSERT_TRUE(steps.ok()) << steps.error().message;
+  const auto absent = std::ranges::find(*steps, "NCHW", &OptimisationStep::name);
+  ASSERT_NE(absent, steps->end());
+  EXPECT_EQ(absent->absent, "a product of two matrices has no feature maps");
+}
+
 TEST(Steps, AllComputeTheSame) {
   const auto backend = backend_here();
   if (!backend) GTEST_SKIP() << "no vector unit here";

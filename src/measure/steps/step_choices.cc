@@ -6,6 +6,7 @@
 #include "families/copy/copy.h"
 #include "families/pad/pad.h"
 #include "families/pointwise/pointwise.h"
+#include "measure/prepared_layer.h"
 #include "plan/choose/cost.h"
 
 namespace sparkle {
@@ -114,6 +115,27 @@ void set_im2col(OptimisationStep& step, const AnchorCall& call, const Device& de
   auto choice = im2col_of(call, device, options, permuted);
   if (choice.ok()) step.choice = std::move(*choice);
   else step.absent = choice.error().message;
+}
+
+OptimisationStep in_other_layout(const Problem& problem, const Device& device, const PlanOptions& options, bool planes,
+                                 const TileSchedule* tiles) {
+  // Where channels are neighbours a thread moves four of a pixel at once between memory and itself; in planes one by one.
+  OptimisationStep step{planes ? "NHWC" : "NCHW",
+                        planes ? "implicit on feature maps channels last, four channels of a pixel at a time"
+                               : "implicit on feature maps plane by plane, whose channels are moved one by one",
+                        false,
+                        {},
+                        ""};
+  step.other_layout = true;
+  if (problem.kind == ProblemKind::matmul) {
+    step.absent = "a product of two matrices has no feature maps";
+    return step;
+  }
+  auto choice = choice_of("implicit", call_of(problem, device, !planes), device, options);
+  if (!choice.ok()) step.absent = "no product by tiles in shared memory supports maps in this order";
+  else if (!tiles) step.choice = std::move(*choice);
+  else step.choice = changed<TileSchedule>(*choice, device, [&](TileSchedule& s) { s = *tiles; });
+  return step;
 }
 
 Result<Choice> unfused(const AnchorCall& call, const Choice& gemm, const Device& device, const PlanOptions& options) {

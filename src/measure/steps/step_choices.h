@@ -49,6 +49,10 @@ Result<Choice> im2col_of(const AnchorCall& call, const Device& device, const Pla
 // As a step, or why there is none.
 void set_im2col(OptimisationStep& step, const AnchorCall& call, const Device& device, const PlanOptions& options,
                 bool permuted);
+// The gemm family's product by tiles in shared memory on feature maps in the other order than `planes` says, by the schedule of
+// `tiles` where there is one, else by the planner's for them.
+OptimisationStep in_other_layout(const Problem& problem, const Device& device, const PlanOptions& options, bool planes,
+                                 const TileSchedule* tiles = nullptr);
 // The sums alone, then bias and activation in a pass of their own.
 Result<Choice> unfused(const AnchorCall& call, const Choice& gemm, const Device& device, const PlanOptions& options);
 

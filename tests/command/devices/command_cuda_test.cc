@@ -42,6 +42,7 @@ TEST_F(CommandCuda, TheLadderHasItsSteps) {
          {"unrolled", "one_output", "mma", "mma_in_turn", "wgmma", "wgmma_halo", "wgmma_pairs", "as planned"})
       EXPECT_TRUE(measured.count(step)) << step << type;
     EXPECT_EQ(measured.count("fma"), type.empty() ? 1u : 0u);
+    EXPECT_EQ(measured.count("fma_widened"), type.empty() ? 0u : 1u);
   }
 }
 
@@ -55,6 +56,42 @@ TEST_F(CommandCuda, AblationSwitchesOnePatternAtATime) {
   EXPECT_EQ(without, (std::vector<std::string>{"all on", "tile", "matrix units", "copying engine", "window reuse", "cluster",
                                                "vectorise", "pipeline", "fuse", "implicit window"}));
   EXPECT_EQ(absent, (std::vector<std::string>{"matrix units", "copying engine", "window reuse", "cluster"}));
+}
+
+// The product that is planned for 16 bits is by matrix units; without them the same layer is stored as before, and its operands
+// lose nothing on CUDA cores.
+TEST_F(CommandCuda, AblationTakesMatrixUnitsFromLayersIn16Bits) {
+  for (const std::string type : {"bf16", "fp16"}) {
+    bool found = false;
+    for (const auto& row :
+         rows_of("bench --device cuda --ablate --precision " + type + " --conv mb8ic16ih9oc64oh9kh3ph1" + kShort)) {
+      if (row["without"] == "all on") {
+        EXPECT_SAYS(row["schedule"].get<std::string>(), "mma");
+      }
+      if (row["without"] != "matrix units") continue;
+      found = true;
+      EXPECT_FALSE(row.contains("absent")) << row;
+      EXPECT_SAYS(row["schedule"].get<std::string>(), "fma_widened");
+      EXPECT_GT(row["factor"], 0);
+    }
+    EXPECT_TRUE(found);
+  }
+}
+
+// Weights, and what lies between steps, as the driver was asked for them: at least what the plan says.
+TEST_F(CommandCuda, ModelsAreTimedWithWhatTheyHoldOfTheDevice) {
+  const Said said =
+      sparkle("bench --device cuda --model " SPARKLE_SOURCE_DIR "/models/upscale2x.onnx --shape image=1x3x4x4 --runs 1 --json",
+              model());
+  ASSERT_EQ(said.status, 0) << said.err;
+  const auto total = nlohmann::json::parse(said.out)["total"];
+  const Said plan =
+      sparkle("explain " SPARKLE_SOURCE_DIR "/models/upscale2x.onnx --shape image=1x3x4x4 --device cuda --json", model());
+  ASSERT_EQ(plan.status, 0) << plan.err;
+  const auto explained = nlohmann::json::parse(plan.out);
+  EXPECT_GE(total["device_bytes"], explained["memory_bytes"]);
+  EXPECT_GT(explained["memory_bytes"], explained["constant_bytes"]);
+  EXPECT_LT(total["device_bytes"], 64 << 20);
 }
 
 TEST_F(CommandCuda, SaysWhatTheDeviceIsGiven) {

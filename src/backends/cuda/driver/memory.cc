@@ -33,6 +33,7 @@ Result<std::shared_ptr<DeviceBuffer>> Memory::allocate(int64_t bytes, bool pinne
       const Block block = at->second;
       free_.erase(at);
       free_bytes_ -= size;
+      if (!pinned) device_bytes_ += size;
       return std::make_shared<DeviceBuffer>(shared_from_this(), block, bytes);
     }
   }
@@ -40,6 +41,7 @@ Result<std::shared_ptr<DeviceBuffer>> Memory::allocate(int64_t bytes, bool pinne
   // What lies idle is of other sizes, but may be what there is.
   if (!block.ok() && block.error().reason == Reason::out_of_memory && free_idle()) block = make(size, pinned);
   if (!block.ok()) return block.take_error();
+  if (!pinned) device_bytes_ += size;
   return std::make_shared<DeviceBuffer>(shared_from_this(), *block, bytes);
 }
 
@@ -83,6 +85,7 @@ void Memory::destroy(const Block& block) {
 }
 
 void Memory::give_back(const Block& block) {
+  if (!block.host) device_bytes_ -= block.bytes;
   {
     const std::lock_guard lock(mutex_);
     if (free_bytes_ + block.bytes <= kMostKept) {

@@ -2,6 +2,7 @@
 // kept for the next of its size: allocating waits for all that runs.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -46,6 +47,8 @@ class Memory : public std::enable_shared_from_this<Memory> {
   // Errors: out_of_memory, naming the bytes.
   Result<std::shared_ptr<DeviceBuffer>> allocate(int64_t bytes, bool pinned);
   void give_back(const Block& block);
+  // Of the device's blocks that somebody holds: what lies idle is not counted.
+  int64_t device_bytes() const { return device_bytes_; }
 
  private:
   Result<Block> make(int64_t bytes, bool pinned);
@@ -56,6 +59,7 @@ class Memory : public std::enable_shared_from_this<Memory> {
   std::mutex mutex_;
   std::multimap<std::pair<bool, int64_t>, Block> free_;  // by pinned and bytes
   int64_t free_bytes_ = 0;
+  std::atomic<int64_t> device_bytes_{0};
 };
 
 }  // namespace sparkle::cuda

@@ -61,6 +61,14 @@ inline constexpr GemmVariant kGemmVariants[] = {
   GEMM_ROW(128, 128, "_in_turn_f32", chunks, 1, 256, 1)
 #undef GEMM_FMA
 #undef GEMM_ROW
+#define GEMM_ROW(m, n, type, stages, threads, blocks)                                                                             \
+  {"sparkle_gemm_fma_widened_" #m "x" #n "_" #type, Operand::type, GemmLoader::chunks, 80, m, n, 32, 0, 0, stages, threads, 1, blocks, \
+   gemm_mma_shared_bytes(m, n, 64, stages)},
+  GEMM_ROW(128, 128, f16, 3, 256, 1)
+  GEMM_ROW(128, 128, bf16, 3, 256, 1)
+  GEMM_ROW(64, 64, f16, 4, 128, 3)
+  GEMM_ROW(64, 64, bf16, 4, 128, 3)
+#undef GEMM_ROW
 #define GEMM_ROW(name, type, loader, m, n, k_bytes, warps_m, warps_n, stages, blocks)                                            \
   {"sparkle_gemm_mma_" #m "x" #n name, Operand::type, GemmLoader::loader, 80, m, n, k_bytes / operand_bytes(Operand::type),      \
    m / warps_m, n / warps_n, stages, 32 * warps_m * warps_n, 1, blocks, gemm_mma_shared_bytes(m, n, k_bytes, stages)},

@@ -98,9 +98,16 @@ Result<KernelLaunch> pointwise_launch(const Stage& stage, const Workshop& shop, 
   const DType arithmetic = pointwise_arithmetic(stage.inputs, stage.outputs[0]);
   r.arithmetic = static_cast<uint8_t>(arithmetic);
   SPARKLE_CHECK(fill_program(params, r));
-  const std::string kernel = arithmetic == DType::f32 ? "f32" : arithmetic == DType::f64 ? "f64" : "i64";
-  SPARKLE_TRY(launch, launch_of(shop, "sparkle_pointwise_" + kernel, r, blocks_for(r.count, kPointwiseThreads * kPointwiseEach),
-                                kPointwiseThreads));
+  const auto narrow = [](const TensorDesc& d) { return is_narrow(d.dtype); };
+  const bool any_narrow = std::any_of(stage.inputs.begin(), stage.inputs.end(), narrow) || narrow(stage.outputs[0]);
+  const bool powers = std::any_of(params.program.begin(), params.program.end(),
+                                  [](const PointwiseInstruction& step) { return step.op == PointwiseOp::power_of_two; });
+  const std::string kernel = arithmetic == DType::f32   ? "f32"
+                             : arithmetic == DType::f64 ? "f64"
+                             : arithmetic == DType::u64 ? "u64"
+                                                        : "i64";
+  SPARKLE_TRY(launch, launch_of(shop, (any_narrow || powers ? "sparkle_pointwise_narrow_" : "sparkle_pointwise_") + kernel, r,
+                                blocks_for(r.count, kPointwiseThreads * kPointwiseEach), kPointwiseThreads));
   for (size_t k = 0; k < inputs; ++k)
     launch.addresses.push_back({offsetof(PointwiseRecord, x) + k * sizeof(void*), operands[k], 0});
   launch.addresses.push_back({offsetof(PointwiseRecord, y), result, offset});

@@ -55,12 +55,12 @@ Result<std::string> program_text(const PointwiseParams& params, DType type) {
       return Error{Reason::type_not_served, "the CUDA pointwise kernels have no '" + std::string(name_of(step.op)) + "' on " +
                                                 std::string(name_of(type))};
     const int from[] = {step.x, step.y, step.z}, arity = arity_of(step.op);
-    std::string call = "evaluate<Op::" + std::string(name_of(step.op)) + ">(";
+    std::string call = "evaluate<Op::" + std::string(name_of(step.op)) + (real ? ">(" : ", T>(");
     for (int k = 0; k < 3; ++k) call += k < arity ? "v" + number(from[k]) + ", " : "0, ";
     const auto parameter = [&](double value) { return real ? "T(" + literal(value) + ")" : literal(value); };
     call += parameter(step.a) + ", " + parameter(step.b) + ")";
     // What is left of it in a narrower type.
-    const bool narrow = !real && type != DType::i64;
+    const bool narrow = !real && size_of(type) < 8;
     text += "  const T v" + number(next++) + " = " +
             (real     ? "Real<T>::" + call
              : narrow ? cell_of(type) + "::number<T>(" + cell_of(type) + "::bits<T>(integers::" + call + "))"
@@ -209,6 +209,7 @@ Result<PrintedProgram> pointwise_text(const Stage& stage) {
   head += "\nusing namespace sparkle::cuda;\nusing namespace sparkle::cuda::pointwise;\n\nnamespace {\nusing T = " +
           std::string(type == DType::f32   ? "float"
                       : type == DType::f64 ? "double"
+                      : type == DType::u64 ? "uint64_t"
                                            : "int64_t") +
           ";\n" + program + "}  // namespace\n\n";
   char hash[20];

@@ -15,11 +15,12 @@ Result<CudaKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, co
     return Error{Reason::layout_not_served,
                  "the pool variant 'vectors' needs channels in multiples of four side by side, and no positions"};
   const DType type = stage.inputs[0].dtype;
-  if (type != stage.outputs[0].dtype || (type != DType::f32 && type != DType::f16 && type != DType::bf16))
-    return Error{Reason::type_not_served, "the CUDA pool kernels compute on f32, f16 and bf16"};
+  const auto& p = get<PoolParams>(stage.params);
+  const bool bytes = (type == DType::u8 || type == DType::i8) && p.kind == PoolKind::max && !wide;
+  if (type != stage.outputs[0].dtype || (!bytes && type != DType::f32 && type != DType::f16 && type != DType::bf16))
+    return Error{Reason::type_not_served, "the CUDA pool kernels compute on f32, f16 and bf16, and maxima of bytes"};
   auto kernel = std::make_unique<CudaKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
-  const auto& p = get<PoolParams>(stage.params);
   SPARKLE_TRY(r, window_record(stage, p.window, wide ? 4 : 1));
   r.kind = static_cast<uint8_t>(p.kind), r.count_pad = p.count_pad, r.power = static_cast<int32_t>(p.p);
   if (positions) {

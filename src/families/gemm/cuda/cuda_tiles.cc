@@ -22,6 +22,8 @@ constexpr CudaTile kTiles[] = {
     {"fma_elements", 64, 64, 64, 4, 8, 2, 128, 128},
     {"fma_elements", 128, 32, 64, 4, 8, 2, 128, 168},
     {"fma_in_turn", 128, 128, 64, 8, 8, 1, 256, 186},
+    {kCudaWidened, 128, 128, 64, 8, 8, 3, 256, 184},
+    {kCudaWidened, 64, 64, 64, 4, 8, 4, 128, 116},
     {"mma", 128, 128, 64, 64, 64, 4, 128, 218},
     {"mma", 128, 64, 64, 64, 32, 4, 128, 152},
     {"mma", 64, 64, 128, 32, 32, 3, 128, 116},
@@ -51,7 +53,8 @@ constexpr int kSplitGroups[] = {1, 2, 4};
 // What a stage multiplies and the unit that does it.
 const MathUnit* unit_for(const Variant& variant, std::string_view operand, const Device& device) {
   const bool matrix = variant.unit == UnitKind::matrix;
-  if (operand.empty() || matrix != (operand != "f32")) return nullptr;
+  const bool in_fp32 = variant.name == kCudaWidened ? operand == "f16" || operand == "bf16" : operand == "f32";
+  if (operand.empty() || matrix == in_fp32) return nullptr;
   const std::string unit = by_engine(variant.name) ? "wgmma-" : "mma-";
   return device.unit(matrix ? unit + std::string(operand) : "fma-f32");
 }

@@ -14,6 +14,9 @@
 
 namespace sparkle {
 
+// Operands of 16 bits multiplied on CUDA cores.
+inline constexpr std::string_view kCudaWidened = "fma_widened";
+
 struct CudaTile {
   std::string_view variant;  // "fma", "mma", "wmma", "wgmma", "wgmma_pairs", ..._elements, ..._in_turn
   int m = 0, n = 0, k_bytes = 0;

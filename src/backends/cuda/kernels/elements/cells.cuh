@@ -10,6 +10,8 @@ namespace sparkle::cuda {
 
 template <class T>
 inline constexpr bool kIsInteger = static_cast<T>(0.5) == static_cast<T>(0);
+template <class T>
+inline constexpr bool kIsSigned = static_cast<T>(-1) < static_cast<T>(0);
 
 // Of a float or double; `low` and `high` are To's limits.
 template <class To, class From>

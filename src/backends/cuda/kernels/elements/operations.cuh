@@ -7,6 +7,10 @@
 
 #include "backends/cuda/kernels/elements/cells.cuh"
 
+#ifdef __CUDACC__
+#pragma nv_diag_suppress 186  // definitions for all integers ask unsigned ones whether they are below zero
+#endif
+
 namespace sparkle::cuda {
 namespace pointwise {
 
@@ -75,17 +79,22 @@ struct Real {
   }
 };
 
-// The names that integer_ops.inc uses.
+// The names that integer_ops.inc uses, for integers of 64 bits.
 namespace integers {
+template <class T>
+SPARKLE_DEVICE T from_double(double value) {
+  if constexpr (kIsSigned<T>) return truncated<T>(value, INT64_MIN, INT64_MAX);
+  else return truncated<T>(value, T{0}, UINT64_MAX);
+}
 template <class T>
 SPARKLE_DEVICE T quotient(T x, T y) {
   if (y == 0) return 0;
-  if (y == static_cast<T>(-1)) return static_cast<T>(uint64_t{0} - static_cast<uint64_t>(x));
+  if (kIsSigned<T> && y == static_cast<T>(-1)) return static_cast<T>(uint64_t{0} - static_cast<uint64_t>(x));
   return x / y;
 }
 template <class T>
 SPARKLE_DEVICE T remainder(T x, T y) {
-  return y == 0 || y == static_cast<T>(-1) ? 0 : x % y;
+  return y == 0 || (kIsSigned<T> && y == static_cast<T>(-1)) ? 0 : x % y;
 }
 template <class T>
 SPARKLE_DEVICE T floor_remainder(T x, T y) {
@@ -106,19 +115,18 @@ SPARKLE_DEVICE T power(T x, T y) {
 }
 template <class T>
 SPARKLE_DEVICE T bounded(T x, double low, double high) {
-  if (static_cast<double>(x) < low) x = truncated<T>(std::ceil(low), INT64_MIN, INT64_MAX);
-  if (static_cast<double>(x) > high) x = truncated<T>(std::floor(high), INT64_MIN, INT64_MAX);
+  if (static_cast<double>(x) < low) x = from_double<T>(std::ceil(low));
+  if (static_cast<double>(x) > high) x = from_double<T>(std::floor(high));
   return x;
 }
 template <class T>
 SPARKLE_DEVICE T scaled(T x, double a, double b) {
-  return truncated<T>(a * static_cast<double>(x) + b, INT64_MIN, INT64_MAX);
+  return from_double<T>(a * static_cast<double>(x) + b);
 }
 
 // One operation that integers have.
-template <Op kOp>
-SPARKLE_DEVICE int64_t evaluate(int64_t x, int64_t y, int64_t z, double a, double b) {
-  using T = int64_t;
+template <Op kOp, class T>
+SPARKLE_DEVICE T evaluate(T x, [[maybe_unused]] T y, [[maybe_unused]] T z, [[maybe_unused]] double a, [[maybe_unused]] double b) {
   using U = uint64_t;
 #define POINTWISE_INTEGER(op, formula) \
   if constexpr (kOp == Op::op) return formula;

@@ -5,6 +5,7 @@
 #include "backends/cuda/kernels/elements/operations.cuh"
 #include "backends/cuda/kernels/gemm_index.cuh"
 #include "backends/cuda/kernels/elements/pointwise_record.h"
+#include "families/values/narrow.h"
 
 namespace sparkle::cuda {
 namespace pointwise {
@@ -21,17 +22,20 @@ SPARKLE_DEVICE T evaluate(Op op, T x, T y, T z, T a, T b) {
   return x;
 }
 namespace integers {
-SPARKLE_DEVICE int64_t evaluate(Op op, int64_t x, int64_t y, int64_t z, double a, double b) {
+template <class T>
+SPARKLE_DEVICE T evaluate(Op op, T x, T y, T z, double a, double b) {
   switch (op) {
 #define POINTWISE_INTEGER(op, formula) \
-  case Op::op: return evaluate<Op::op>(x, y, z, a, b);
+  case Op::op: return evaluate<Op::op, T>(x, y, z, a, b);
 #include "families/pointwise/integer_ops.inc"
 #undef POINTWISE_INTEGER
     default: return x;
   }
 }
 // What is left of a value in a narrower type.
-SPARKLE_DEVICE int64_t wrapped(DType type, int64_t v) {
+template <class T>
+SPARKLE_DEVICE T wrapped(DType type, T v) {
+  if constexpr (!kIsSigned<T>) return v;
   switch (type) {
     case DType::i8: return static_cast<int8_t>(v);
     case DType::u8: return static_cast<uint8_t>(v);
@@ -46,7 +50,27 @@ SPARKLE_DEVICE int64_t wrapped(DType type, int64_t v) {
 
 }  // namespace pointwise
 
+// Elements of fewer than 16 bits by families/values/narrow.h, which programs that are compiled with a model are not given.
 template <class T>
+SPARKLE_DEVICE T loaded_narrow(DType type, const void* from, int64_t at) {
+  if (!is_narrow(type)) return loaded<T>(type, from, at);
+  return static_cast<T>(narrow::decode(type, load_global(static_cast<const uint8_t*>(from) + at)));
+}
+template <class T>
+SPARKLE_DEVICE void stored_narrow(DType type, void* to, int64_t at, T value) {
+  if (!is_narrow(type)) return stored(type, to, at, value);
+  uint8_t code = 0;
+  if (is_narrow_integer(type)) {
+    code = static_cast<uint8_t>(as_integer<int64_t>(value, INT64_MIN, INT64_MAX)) & ((1u << stored_bits(type)) - 1);
+  } else if constexpr (!kIsInteger<T>) {
+    code = type == DType::f8e8m0 ? narrow::encode_power(value, PowerRounding::up, true)
+                                 : narrow::encode(narrow::format_of(type), value);
+  }
+  store_global(static_cast<uint8_t*>(to) + at, code);
+}
+
+// kNarrow: operands and result may have elements of fewer than 16 bits.
+template <class T, bool kNarrow = false>
 SPARKLE_DEVICE void run_program(const PointwiseRecord& record) {
   const uint32_t first = block_x() * (kPointwiseThreads * kPointwiseEach) + thread_id();
   const auto arithmetic = static_cast<DType>(record.arithmetic);
@@ -73,7 +97,11 @@ SPARKLE_DEVICE void run_program(const PointwiseRecord& record) {
     if (step.op == kPointwiseLoad) {
       const auto type = static_cast<DType>(record.type[step.x]);
       SPARKLE_UNROLL
-      for (int e = 0; e < kPointwiseEach; ++e) slots[step.to][e] = loaded<T>(type, record.x[step.x], offset(step.x, e));
+      for (int e = 0; e < kPointwiseEach; ++e) {
+        const int64_t at = offset(step.x, e);
+        if constexpr (kNarrow) slots[step.to][e] = loaded_narrow<T>(type, record.x[step.x], at);
+        else slots[step.to][e] = loaded<T>(type, record.x[step.x], at);
+      }
       continue;
     }
     const auto op = static_cast<pointwise::Op>(step.op);
@@ -84,14 +112,23 @@ SPARKLE_DEVICE void run_program(const PointwiseRecord& record) {
         slots[step.to][e] =
             pointwise::integers::wrapped(arithmetic, pointwise::integers::evaluate(op, x, y, z, step.a, step.b));
       } else {
+        if constexpr (kNarrow) {
+          if (op == pointwise::Op::power_of_two) {
+            slots[step.to][e] = static_cast<T>(to_power_of_two(static_cast<double>(x), step.a, step.b));
+            continue;
+          }
+        }
         slots[step.to][e] = pointwise::evaluate<T>(op, x, y, z, static_cast<T>(step.a), static_cast<T>(step.b));
       }
     }
   }
   SPARKLE_UNROLL
-  for (int e = 0; e < kPointwiseEach; ++e)
-    if (first + static_cast<uint32_t>(e * kPointwiseThreads) < record.count)
-      stored(static_cast<DType>(record.type[kPointwiseInputs]), record.y, offset(kPointwiseInputs, e), slots[record.result][e]);
+  for (int e = 0; e < kPointwiseEach; ++e) {
+    if (first + static_cast<uint32_t>(e * kPointwiseThreads) >= record.count) continue;
+    const auto type = static_cast<DType>(record.type[kPointwiseInputs]);
+    if constexpr (kNarrow) stored_narrow(type, record.y, offset(kPointwiseInputs, e), slots[record.result][e]);
+    else stored(type, record.y, offset(kPointwiseInputs, e), slots[record.result][e]);
+  }
 }
 
 }  // namespace sparkle::cuda

@@ -1,4 +1,4 @@
-// Sums, means, extrema and norms over rows; kind: the number of ReduceKind. Floats in fp32; integers modulo 2^64, which agrees with
+// Sums, means, extrema and norms over rows; kind: the number of ReduceKind. Floats in fp32, doubles in theirs; integers modulo 2^64, which agrees with
 // sums modulo their own size, with a sign and without.
 #include "backends/cuda/kernels/rows/rows.cuh"
 
@@ -64,7 +64,7 @@ SPARKLE_DEVICE void reduce_rows(const RowsRecord& record) {
   result = over_row(record, row, result, join);
   if constexpr (!kIsInteger<T>) {
     if (kind == kLogSumExp) {  // the same in all threads of a launch
-      const T shift = std::fabs(result) <= 3.4e38f ? result : T(0);
+      const T shift = result - result == 0 ? result : T(0);  // 0 of what is no number, or infinite
       T sum = 0;
       for_each_element(record, row, [&](const RowPlaces& p) { sum += std::exp(value(p) - shift); });
       sum = over_row(record, row, sum, [](T a, T b) { return a + b; });
@@ -81,5 +81,6 @@ SPARKLE_DEVICE void reduce_rows(const RowsRecord& record) {
 }  // namespace
 
 SPARKLE_KERNEL(sparkle_reduce_rows_f32, RowsRecord, kRowsThreads, 8) { reduce_rows<float>(record); }
+SPARKLE_KERNEL(sparkle_reduce_rows_f64, RowsRecord, kRowsThreads, 8) { reduce_rows<double>(record); }
 SPARKLE_KERNEL(sparkle_reduce_rows_i64, RowsRecord, kRowsThreads, 8) { reduce_rows<int64_t>(record); }
 SPARKLE_KERNEL(sparkle_reduce_rows_u64, RowsRecord, kRowsThreads, 8) { reduce_rows<uint64_t>(record); }

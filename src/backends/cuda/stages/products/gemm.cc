@@ -156,8 +156,9 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
   const bool plain = tile->variant == kCudaWmma, fp16 = multiplies_fp16(stage);
   const std::string_view operand = !plain ? cuda_operand(stage) : fp16 ? name_of(stage.inputs[0].dtype) : "";
   const bool elements = plain || tile->variant.ends_with("_elements"), engine = tile->variant.starts_with("wgmma"),
-             integers = operand == "i8", tf32 = operand == "tf32" && !engine;  // the engine rounds by itself
-  if (operand.empty() || (!plain && (operand == "f32") != tile->variant.starts_with("fma")))
+             widened = tile->variant == kCudaWidened, integers = operand == "i8",
+             tf32 = operand == "tf32" && !engine;  // the engine rounds by itself
+  if (operand.empty() || (!plain && (operand == "f32" || widened) != tile->variant.starts_with("fma")))
     return Error{Reason::type_not_served,
                  "the CUDA gemm kernels of variant '" + s->variant + "' do not multiply such operands"};
   if (tile->variant == kCudaHalo && !halo_tile(stage))
@@ -217,6 +218,7 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
   const std::string name = "sparkle_gemm_" +
                            (plain              ? std::string("wmma")
                             : operand == "f32" ? "fma_" + size_of_tile
+                            : widened          ? "fma_widened_" + size_of_tile
                             : halo             ? std::string("halo")
                             : engine           ? "wgmma_" + size_of_tile + "x" + std::to_string(cluster)
                                                : "mma_" + size_of_tile) +

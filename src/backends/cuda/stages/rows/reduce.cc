@@ -1,4 +1,4 @@
-// The reduce family on CUDA: floats in fp32, integers in 64 bits.
+// The reduce family on CUDA: floats in fp32, doubles in theirs, integers in 64 bits.
 #include "families/reduce/reduce.h"
 
 #include "backends/cuda/stages/rows/rows.h"
@@ -16,9 +16,9 @@ Result<CudaKernelPtr> make_reduce(const Stage& stage, const Schedule& schedule, 
   SPARKLE_TRY(record, rows_of(stage, operands, within));
   record.kind = static_cast<uint8_t>(p.kind);
   const DType type = stage.inputs[0].dtype;
-  if (type == DType::f64) return Error{Reason::type_not_served, "the CUDA reduce kernels do not compute in double precision"};
   const std::string kernel = kSignedIntegers.has(type)                               ? "i64"
                              : kUnsignedIntegers.has(type) || type == DType::boolean ? "u64"
+                             : type == DType::f64                                    ? "f64"
                                                                                      : "f32";
   return rows_kernel(stage, "sparkle_reduce_rows_" + kernel, record, operands, shop);
 }
