@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 SKIPPED = 77
+KERNELS = "regex:^sparkle_gemm"  # of the layer, and of none of the probes beside it
 BUSY, COUNT = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", "sm__inst_executed_pipe_tensor.sum"
 # Cards differ in the names that they know: all, then fewer.
 METRICS = (
@@ -67,9 +68,10 @@ def profile(ncu, command):
         with tempfile.TemporaryDirectory() as folder:
             log = pathlib.Path(folder) / "ncu.csv"
             options = ["--csv", "--log-file", log, "--metrics", ",".join(names), "--clock-control", "none",
-                       "--target-processes", "all", "--kernel-name", "regex:sparkle_", "--launch-count", "20"]
+                       "--target-processes", "all", "--kernel-name", KERNELS, "--launch-count", "20"]
+            # Kernels are profiled one after another: edges that let them overlap are left out.
             done = subprocess.run([ncu, *options, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                  errors="replace", check=False)
+                                  errors="replace", check=False, env={**os.environ, "SPARKLE_CUDA_EDGES": "full"})
             text = (log.read_text(encoding="utf-8", errors="replace") if log.exists() else "") + done.stdout
         rows = counters(text)
         if any(name in row for row in rows for name in names):
