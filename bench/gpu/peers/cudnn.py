@@ -2,11 +2,12 @@
 tried and timed, and the best is kept. What the graph API refuses goes by the older calls (cudnn_legacy.py)."""
 
 import ctypes
+import itertools
 
 from . import cudnn_api as api
 from .cudnn_legacy import Legacy
 from .driver import Tensor
-from .layers import check_convolution, flops_of, output_sizes, parts_of
+from .layers import check_convolution, flops_of, parts_of, sizes_of, strides_of
 from .libraries import NotAsked, PeerError, declare, open_library, preload
 from .search import best
 
@@ -71,13 +72,12 @@ class Descriptor:
         return self
 
 
-def tensor(library, name, kind, sizes, virtual=False):
-    """N, C, H, W with channels last in memory."""
-    _, c, h, w = sizes
+def tensor(library, name, kind, sizes, planes=False, virtual=False):
+    """N, C, H, W, in memory with channels last or plane by plane."""
     made = Descriptor(library, api.CUDNN_BACKEND_TENSOR_DESCRIPTOR)
     made.number(api.CUDNN_ATTR_TENSOR_DATA_TYPE, api.CUDNN_TYPE_DATA_TYPE, kind)
     made.integers(api.CUDNN_ATTR_TENSOR_DIMENSIONS, *sizes)
-    made.integers(api.CUDNN_ATTR_TENSOR_STRIDES, c * h * w, 1, w * c, c)
+    made.integers(api.CUDNN_ATTR_TENSOR_STRIDES, *strides_of(sizes, planes))
     made.integers(api.CUDNN_ATTR_TENSOR_UNIQUE_ID, UID[name])
     made.integers(api.CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16)
     if virtual:
@@ -119,21 +119,14 @@ def convolution(library, layer, x, w, y):
     return made.finish()
 
 
-def sizes_of(layer):
-    p, q = output_sizes(layer)
-    inside = layer["c"] // layer["groups"]
-    return {"x": (layer["n"], layer["c"], layer["h"], layer["w"]), "w": (layer["k"], inside, layer["r"], layer["s"]),
-            "bias": (1, layer["k"], 1, 1), "y": (layer["n"], layer["k"], p, q)}
-
-
-def operations(library, layer, kind, how, handle=None):
+def operations(library, layer, kind, how, handle=None, planes=False):
     """The finalised graph of a convolution, with bias and ReLU where `how` is 'fused', with bias where it is empty."""
     sizes = sizes_of(layer)
-    x, w, y = (tensor(library, name, kind, sizes[name]) for name in ("x", "w", "y"))
+    x, w, y = (tensor(library, name, kind, sizes[name], planes) for name in ("x", "w", "y"))
     if how == "alone":
         nodes = [convolution(library, layer, x, w, y)]
     else:
-        inner = lambda name: tensor(library, name, api.CUDNN_DATA_FLOAT, sizes["y"], virtual=True)
+        inner = lambda name: tensor(library, name, api.CUDNN_DATA_FLOAT, sizes["y"], planes, virtual=True)
         bias, products = tensor(library, "bias", kind, sizes["bias"]), inner("sum")
         biased = inner("biased") if how == "fused" else y
         nodes = [convolution(library, layer, x, w, products),
@@ -185,8 +178,8 @@ def engine_of(library, configuration):
 class Plan:
     """An engine's configuration as it can run on these tensors."""
 
-    def __init__(self, peer, configuration, tensors, engine):
-        self.peer, self.name = peer, f"engine {engine}"
+    def __init__(self, peer, configuration, tensors, engine, planes):
+        self.peer, self.planes, self.name = peer, planes, f"engine {engine}{' on planes' if planes else ''}"
         library = peer.library
         self.plan = Descriptor(library, api.CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
         self.plan.set(api.CUDNN_ATTR_EXECUTION_PLAN_HANDLE, api.CUDNN_TYPE_HANDLE, [peer.handle.value], ctypes.c_void_p)
@@ -229,16 +222,26 @@ class Peer:
         return self.space[1]
 
     def plans(self, layer, way, tensors):
-        """Plans one after another, as they are made; a strict f32 leaves out engines that round operands."""
+        """Plans one after another, as they are made. Channels are last; wide types, and layers of few channels, lie plane by
+        plane too, which some engines are for. A strict f32 leaves out engines that round operands."""
         kind, math, how = parts_of(way)
-        graph = operations(self.library, layer, TYPES[kind], how, self.handle)
-        for configuration in configurations(self.library, graph):
+        found, first = [], None
+        for planes in (False, True) if kind == "f32" or layer["c"] < 8 else (False,):
+            try:
+                graph = operations(self.library, layer, TYPES[kind], how, self.handle, planes)
+                found.append([(one, planes) for one in configurations(self.library, graph)])
+            except PeerError as error:
+                first = first or error
+        if not found:
+            raise first
+        turns = (one for turn in itertools.zip_longest(*found) for one in turn if one)
+        for configuration, planes in turns:
             try:
                 number, notes = engine_of(self.library, configuration)
                 rounds = {api.CUDNN_NUMERICAL_NOTE_TENSOR_CORE, api.CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS}
                 if math == "f32" and notes & rounds:
                     continue
-                yield Plan(self, configuration, tensors, number)
+                yield Plan(self, configuration, tensors, number, planes)
             except PeerError:
                 continue  # one that this card or these sizes are not for
 
@@ -251,7 +254,8 @@ class Peer:
             sizes = sizes_of(layer)
             names = ("x", "w", *(() if how == "alone" else ("bias",)), "y")
             tensors = {name: self.filled(name, sizes[name], kind) for name in names}
-            check = lambda: check_convolution(layer, way, tensors["x"], tensors["w"], tensors.get("bias"), tensors["y"])
+            x, w, bias, y = (tensors.get(name) for name in ("x", "w", "bias", "y"))
+            check = lambda call: check_convolution(layer, way, x, w, bias, y, getattr(call, "planes", False))
             search = lambda calls: best(self.driver, calls, tensors["y"], check, self.seconds)
             refused = ""
             try:

@@ -4,7 +4,7 @@ and ReLU are in the one call there is for them."""
 import ctypes
 
 from . import cudnn_api as api
-from .layers import parts_of
+from .layers import parts_of, sizes_of
 from .libraries import PeerError, declare
 
 MOST_ALGORITHMS, FIND_WORKSPACE = 10, 256 << 20
@@ -88,7 +88,7 @@ class Legacy:
         self.peer = peer
 
     def calls(self, layer, way, tensors):
-        from .cudnn import TYPES, sizes_of  # which knows this module
+        from .cudnn import TYPES  # which knows this module
 
         declare(self.peer.library.functions, api.LEGACY, PeerError)
         kind, _, how = parts_of(way)

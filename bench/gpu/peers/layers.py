@@ -68,8 +68,27 @@ def parts_of(way):
     return ("f32" if kind == "tf32" else kind), kind, how
 
 
-def taps_at(layer, at):
-    """Pairs of element numbers (input, filter) of the products that output (n, p, q, k) sums up; channels last."""
+def strides_of(sizes, planes=False):
+    """Of N, C, H, W in memory: channels last, or plane by plane."""
+    _, c, h, w = sizes
+    return (c * h * w, h * w, w, 1) if planes else (c * h * w, 1, w * c, c)
+
+
+def sizes_of(layer):
+    p, q = output_sizes(layer)
+    inside = layer["c"] // layer["groups"]
+    return {"x": (layer["n"], layer["c"], layer["h"], layer["w"]), "w": (layer["k"], inside, layer["r"], layer["s"]),
+            "bias": (1, layer["k"], 1, 1), "y": (layer["n"], layer["k"], p, q)}
+
+
+def place(strides, *at):
+    return sum(stride * index for stride, index in zip(strides, at, strict=True))
+
+
+def taps_at(layer, at, planes=False):
+    """Pairs of element numbers (input, filter) of the products that output (n, p, q, k) sums up."""
+    sizes = sizes_of(layer)
+    x_strides, w_strides = (strides_of(sizes[name], planes) for name in ("x", "w"))
     n, p, q, k = at
     inside = layer["c"] // layer["groups"]
     first = k // (layer["k"] // layer["groups"]) * inside
@@ -78,10 +97,8 @@ def taps_at(layer, at):
             y = p * layer["stride"][0] + r * layer["dilation"][0] - layer["pad"][0]
             x = q * layer["stride"][1] + s * layer["dilation"][1] - layer["pad"][1]
             if 0 <= y < layer["h"] and 0 <= x < layer["w"]:
-                pixel = ((n * layer["h"] + y) * layer["w"] + x) * layer["c"] + first
-                taps = ((k * layer["r"] + r) * layer["s"] + s) * inside
                 for c in range(inside):
-                    yield pixel + c, taps + c
+                    yield place(x_strides, n, first + c, y, x), place(w_strides, k, c, r, s)
 
 
 def check_sample(found, products, bias, way, relu, where):
@@ -95,13 +112,14 @@ def check_sample(found, products, bias, way, relu, where):
         raise PeerError(f"its result at {where} is {found:.6g}, the plain sum {wanted:.6g}.")
 
 
-def check_convolution(layer, way, x, w, bias, y, count=6):
-    """Holds some outputs of a convolution, channels last, to plain sums. Errors: PeerError."""
+def check_convolution(layer, way, x, w, bias, y, planes=False, count=6):
+    """Holds some outputs of a convolution to plain sums. Errors: PeerError."""
     p, q = output_sizes(layer)
+    strides = strides_of(sizes_of(layer)["y"], planes)
     pick = random.Random(7)
     corners = [(0, 0, 0, 0), (layer["n"] - 1, p - 1, q - 1, layer["k"] - 1)]
     sizes = (layer["n"], p, q, layer["k"])
     for at in corners + [tuple(pick.randrange(size) for size in sizes) for _ in range(count - 2)]:
-        products = [x.value(i) * w.value(j) for i, j in taps_at(layer, at)]
-        found = y.read(((at[0] * p + at[1]) * q + at[2]) * layer["k"] + at[3])
+        products = [x.value(i) * w.value(j) for i, j in taps_at(layer, at, planes)]
+        found = y.read(place(strides, at[0], at[3], at[1], at[2]))
         check_sample(found, products, bias.value(at[3]) if bias else 0.0, way, way.endswith("_fused"), at)

@@ -20,6 +20,10 @@ class PeerError(Exception):
     """One sentence: what, where, what came of it."""
 
 
+class Absent(PeerError):
+    """A library that is not on this machine."""
+
+
 class NotAsked(PeerError):
     """What this peer is not asked to compute: no failure."""
 
@@ -58,7 +62,7 @@ def open_library(name):
             return ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL), path
         except OSError as error:
             reasons.append(str(error))
-    raise PeerError(f"{NAMES[name][0]} cannot be opened: {reasons[0] if reasons else 'it is in none of the known places'}.")
+    raise Absent(f"{NAMES[name][0]} cannot be opened: {reasons[0] if reasons else 'it is in none of the known places'}.")
 
 
 def preload(*names):

@@ -9,8 +9,9 @@ import sys
 import time
 
 from .layers import flops_of, layers_of
-from .libraries import NotAsked, PeerError
+from .libraries import Absent, NotAsked, PeerError
 
+ABSENT = 77  # exit status where a peer is not on this machine
 PEERS = ("torch", "cudnn", "cublaslt")
 MADE_UP_WAYS = ("f32", "tf32", "f16", "bf16", "f16_fused", "bf16_fused", "bf16_alone")
 
@@ -55,7 +56,7 @@ def measure(arguments):
         peer = open_peer(arguments.peer, arguments.device, arguments.search_seconds)
     except PeerError as error:
         print(f"gpu_peers: {error} {len(layers)} layers were read, nothing is measured.", file=sys.stderr)
-        return 3
+        return ABSENT if isinstance(error, Absent) else 3
     result = {"peer": peer.name, "device": peer.device, **peer.about, "layers": {}, "networks": {}}
     timed, failed, first = 0, 0, ""
     end = time.monotonic() + arguments.seconds if arguments.seconds else math.inf

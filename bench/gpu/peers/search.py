@@ -9,7 +9,7 @@ FINALISTS = 3
 
 def best(driver, calls, output, check, seconds):
     """A row of the fastest call whose results are right: times, its name, how many were tried. `calls`: as they are made, each
-    with a name; `output`: a tensor that each call fills, spoilt before what is checked; `check()` raises where it is wrong;
+    with a name; `output`: a tensor that each call fills, spoilt before what is checked; `check(call)` raises where it is wrong;
     `seconds`: after which no more are tried. Errors: PeerError."""
     begin, tried, refused = time.monotonic(), [], []
 
@@ -31,7 +31,7 @@ def best(driver, calls, output, check, seconds):
         output.spoil()
         call()
         driver.wait()
-        check()
+        check(call)
         median, least, replayed = driver.measure(call)
         return {"median_ms": median * 1e3, "min_ms": least * 1e3, "algorithm": call.name, "replayed": replayed}
 

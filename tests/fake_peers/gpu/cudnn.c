@@ -205,7 +205,11 @@ int cudnnBackendExecute(Handle* handle, Descriptor* plan, Descriptor* pack) {
   Descriptor *x = other(op, 704, TENSOR), *w = other(op, 703, TENSOR), *y = other(op, 705, TENSOR),
              *c = other(op, 702, CONVOLUTION);
   Problem p = {0};
-  for (int i = 0; i < 4; ++i) p.size[i] = get(x, 902)->v.i[i], p.filter[i] = get(w, 902)->v.i[i];
+  Descriptor* last = other(nodes->v.p[nodes->count - 1], nodes->count > 1 ? 753 : 705, TENSOR);
+  for (int i = 0; i < 4; ++i) {
+    p.size[i] = get(x, 902)->v.i[i], p.filter[i] = get(w, 902)->v.i[i];
+    p.xs[i] = get(x, 903)->v.i[i], p.ws[i] = get(w, 903)->v.i[i], p.ys[i] = get(last, 903)->v.i[i];
+  }
   for (int i = 0; i < 2; ++i) {
     p.out[i] = get(y, 902)->v.i[2 + i], p.pad[i] = get(c, 105)->v.i[i], p.stride[i] = get(c, 103)->v.i[i];
     p.dilation[i] = get(c, 102)->v.i[i];

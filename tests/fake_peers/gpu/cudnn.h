@@ -1,4 +1,4 @@
-/* What both parts of the stand-in for cuDNN share: statuses, handles, and a convolution by plain loops, channels last. */
+/* What both parts of the stand-in for cuDNN share: statuses, handles, and a convolution by plain loops. */
 #include "fake_gpu.h"
 
 enum {
@@ -20,12 +20,19 @@ typedef struct {
   const char *x, *w, *bias;
   char* y;
   int64_t size[4], filter[4], out[2], pad[2], stride[2], dilation[2]; /* x: N C H W; w: K C R S */
+  int64_t xs[4], ws[4], ys[4];                                        /* strides of these axes */
   int kind, relu;
 } Problem;
 
 extern const char* fake_last;
 static inline int wrong(int status, const char* sentence) { return fake_last = sentence, status; }
 
+static inline int64_t place(const int64_t* strides, int64_t a, int64_t b, int64_t c, int64_t d) {
+  return strides[0] * a + strides[1] * b + strides[2] * c + strides[3] * d;
+}
+static inline void channels_last(int64_t* strides, int64_t c, int64_t h, int64_t w) {
+  strides[0] = c * h * w, strides[1] = 1, strides[2] = w * c, strides[3] = c;
+}
 static inline void convolve(void* arguments) {
   const Problem* p = arguments;
   const int64_t *s = p->size, *f = p->filter, k_of = f[0] / (s[1] / f[1]);
@@ -40,10 +47,10 @@ static inline void convolve(void* arguments) {
                             w = x * p->stride[1] + q * p->dilation[1] - p->pad[1];
               if (h < 0 || h >= s[2] || w < 0 || w >= s[3]) continue;
               for (int64_t c = 0; c < f[1]; ++c)
-                sum += load(p->x, ((n * s[2] + h) * s[3] + w) * s[1] + k / k_of * f[1] + c, p->kind) *
-                       load(p->w, ((k * f[2] + r) * f[3] + q) * f[1] + c, p->kind);
+                sum += load(p->x, place(p->xs, n, k / k_of * f[1] + c, h, w), p->kind) *
+                       load(p->w, place(p->ws, k, c, r, q), p->kind);
             }
-          store(p->y, ((n * p->out[0] + y) * p->out[1] + x) * f[0] + k, p->kind, p->relu && sum < 0 ? 0 : sum);
+          store(p->y, place(p->ys, n, k, y, x), p->kind, p->relu && sum < 0 ? 0 : sum);
         }
 }
 static inline int kind_of(int type) { return type == 0 ? 0 : type == 2 ? 1 : type == 9 ? 2 : -1; }

@@ -61,6 +61,9 @@ static int problem(Problem* p, const Old* x, const void* at, const Old* w, const
   memset(p, 0, sizeof *p);
   p->x = at, p->w = filter, p->y = out, p->kind = kind_of(x->type);
   for (int i = 0; i < 4; ++i) p->size[i] = x->sizes[i], p->filter[i] = w->sizes[i];
+  channels_last(p->xs, p->size[1], p->size[2], p->size[3]);
+  channels_last(p->ws, p->filter[1], p->filter[2], p->filter[3]);
+  channels_last(p->ys, y->sizes[1], y->sizes[2], y->sizes[3]);
   for (int i = 0; i < 2; ++i) {
     p->out[i] = y->sizes[2 + i], p->pad[i] = c->pad[i], p->stride[i] = c->stride[i], p->dilation[i] = c->dilation[i];
   }

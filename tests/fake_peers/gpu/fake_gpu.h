@@ -15,7 +15,7 @@ typedef struct {
 typedef struct Node {
   struct Node* next;
   void (*work)(void*);
-  char arguments[256];
+  char arguments[384];
 } Node;
 
 typedef struct {
