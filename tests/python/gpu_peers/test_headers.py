@@ -161,3 +161,38 @@ except libraries.PeerError as error: print("refused", error)
     if said.startswith("old"):
         pytest.skip(f"SKIP: {said.strip()} finalises no graph without a handle")
     assert said.startswith("refused"), said
+
+
+def test_real_descriptors_of_the_older_calls_are_set_without_a_card():
+    needs("cudnn")
+    said = in_process("""
+import types
+from peers import cudnn, cudnn_api as api, cudnn_legacy, layers, libraries
+library = cudnn.Library()
+libraries.declare(library.functions, api.LEGACY, libraries.PeerError)
+peer = types.SimpleNamespace(library=library)
+base = dict(name="x", n=4, c=8, h=14, w=14, k=16, r=3, s=3, stride=(2, 1), pad=(1, 1), dilation=(1, 2), groups=4, kind="conv")
+for way in cudnn.Peer.ways:
+    kind = cudnn.TYPES[layers.parts_of(way)[0]]
+    made = cudnn_legacy.Convolution(peer, base, way, {}, layers.sizes_of(base), kind)
+try: made.call("cudnnSetConvolutionMathType", made.what, 99)
+except libraries.PeerError as error: print("refused", error)
+""")
+    assert said.startswith("refused"), said
+
+
+def test_real_products_are_described_without_a_card():
+    needs("cublaslt")
+    said = in_process("""
+import ctypes, types
+from peers import cublaslt, libraries
+peer = types.SimpleNamespace(library=cublaslt.Library(), handle=ctypes.c_void_p())
+at = types.SimpleNamespace(address=4096)
+for way in cublaslt.Peer.ways:
+    made = cublaslt.Product(peer, way, 64, 100, 32, True, 3, at, at, at, at if way.endswith("fused") else None)
+preference = made.create("MatmulPreference")
+made.set("MatmulPreference", preference, cublaslt.CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, ctypes.c_uint64(1 << 20))
+try: made.set("MatmulDesc", made.what, cublaslt.CUBLASLT_MATMUL_DESC_TRANSA, ctypes.c_int64(1))
+except libraries.PeerError as error: print("refused", error)
+""")
+    assert said.startswith("refused"), said
