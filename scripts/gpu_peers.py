@@ -16,6 +16,7 @@ many seconds as --search-seconds says, and the fastest whose results are right i
 took the layer or the older calls had to. --peer cublaslt opens libcublasLt for products and for convolutions that are one,
 with up to 32 algorithms each. Both take tensors with channels last.
 The file is rewritten after every time, so that an end before the end loses nothing; --seconds ends in good order.
+Exit status 77: the peer is not on this machine.
 --video-unet times the network of bench/gpu/video_unet.py, and writes its inputs and output in f32 as .npy beside the file: what
 Sparkle must make of them, which `same` compares.
 --made-up needs no peer and measures nothing: every time is what 1 TFLOP/s would take, which tries the rest of the way.
@@ -62,7 +63,7 @@ def main():
     timing.add_argument("--video-unet", type=lambda text: [int(n) for n in text.split("x")],
                         help="batch, base channels and size of the video UNet: 2x192x64")
     timing.add_argument("--filter", action="append", default=[], metavar="TEXT", help="only layers with this in their names")
-    timing.add_argument("--ways", type=lambda text: text.split(","), help="only these: bf16,bf16_fused")
+    timing.add_argument("--ways", type=lambda text: text.split(","), help="only these, in this order: bf16,bf16_fused")
     timing.add_argument("--made-up", action="store_true", help="made-up times, without a peer")
     timing.set_defaults(call=lambda arguments: make_up(arguments) if arguments.made_up else measure(arguments))
     tables = commands.add_parser("table", help="print Sparkle's times beside them")

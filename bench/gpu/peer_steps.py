@@ -86,7 +86,7 @@ class PeerSteps:
             layers = ["--layers", self.peer_layers(path)]
             large = "n256" in path.stem
             for peer, seconds in (("cudnn", 150 if large else 130), ("cublaslt", 40)):
-                search = ["--search-seconds", "0.2" if self.dry else "0.6"]
+                search = ["--search-seconds", "0.05" if self.dry else "0.6"]
                 _, step = self.peers_step(path.stem, [*layers, *search], seconds, peer)
                 yield step
             yield from self.tables(f"{phase}_{path.stem}", self.folder.parent / phase, path.stem)
@@ -111,7 +111,8 @@ class PeerSteps:
         self.find_make()
         skip = self.no_torch() or self.no_video()
         sizes = self.video_sizes()
-        what = ["--layers", "--video-unet", "x".join(map(str, sizes))]
+        # In fp32 it writes what is compared below.
+        what = ["--layers", "--video-unet", "x".join(map(str, sizes)), "--ways", "bf16,f32,f16,tf32"]
         result, step = self.peers_step("video_unet", what, 60)
         if not step.skip and "--made-up" not in step.command:
             step.skip = skip
@@ -134,7 +135,7 @@ class PeerSteps:
         """cuDNN and PyTorch on the layers with these in their names."""
         layers = ["--layers", self.peer_layers(self.root / "shapes" / "gpu.csv")]
         filters = [] if self.dry else [word for name in (*names, "few_") for word in ("--filter", name)]
-        search = ["--search-seconds", "0.2" if self.dry else "0.4"]
+        search = ["--search-seconds", "0.05" if self.dry else "0.4"]
         ways = ["--ways", "bf16_fused,bf16_alone,tf32_fused,f16_fused"]
         _, step = self.peers_step("gpu", [*layers, *filters, *search, *ways], 60, "cudnn")
         yield step

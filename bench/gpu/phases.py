@@ -299,6 +299,8 @@ class Plan(PeerSteps, ToolSteps):
             step.result = f"{device}/model_resnet50_n{batch}{kind}.json"
             step.command[-1] = self.folder / step.result
             step.skip = self.no_make
+            if self.dry and what == network:  # minutes over the functional model
+                step.seconds = 2 * DRY_SECONDS
             yield step
             if device == "cuda" and kind:  # in TF32: launches are more of its time
                 yield self.with_full_edges(step, f"cuda/edges_resnet50_n{batch}{kind}.json")

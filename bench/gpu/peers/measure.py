@@ -51,6 +51,7 @@ def make_up(arguments):
 
 
 def measure(arguments):
+    end = time.monotonic() + arguments.seconds if arguments.seconds else math.inf  # opening a peer takes seconds too
     layers = layers_of(arguments.layers, arguments.filter)
     try:
         peer = open_peer(arguments.peer, arguments.device, arguments.search_seconds)
@@ -59,7 +60,6 @@ def measure(arguments):
         return ABSENT if isinstance(error, Absent) else 3
     result = {"peer": peer.name, "device": peer.device, **peer.about, "layers": {}, "networks": {}}
     timed, failed, first = 0, 0, ""
-    end = time.monotonic() + arguments.seconds if arguments.seconds else math.inf
 
     def keep():
         part = arguments.output + ".part"
@@ -84,9 +84,8 @@ def measure(arguments):
     if arguments.peer == "torch":
         networks = peer.networks(arguments.whole, arguments.whole_size, arguments.video_unet, arguments.output)
         calls.update({("networks", name): call for name, call in networks.items()})
-    left = [(part, name, way, call) for way in peer.ways for (part, name), call in calls.items()]
-    if arguments.ways:
-        left = [one for one in left if one[2] in arguments.ways]
+    ways = [way for way in arguments.ways or peer.ways if way in peer.ways]
+    left = [(part, name, way, call) for way in ways for (part, name), call in calls.items()]
     while left and time.monotonic() < end:
         attempt(*left.pop(0))
     if left:
