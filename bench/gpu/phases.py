@@ -290,7 +290,7 @@ class Plan(PeerSteps, ToolSteps):
         yield Step(f"{device}_make_n{batch}", command, 14, skip=self.no_make)
         rest = small if self.dry else network
         if self.dry:
-            yield Step(f"{device}_make_small", [self.make, "tiny_residual", small], 14, skip=self.no_make)
+            yield Step(f"{device}_make_small_n{batch}", [self.make, "tiny_residual", small], 14, skip=self.no_make)
         runs = ["--runs", "1"] if self.dry else []
         for precision in ("fp32", "tf32" if device == "cuda" else "matrix"):
             what = network if precision == "fp32" else rest

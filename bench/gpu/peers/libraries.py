@@ -35,7 +35,7 @@ def package_folders():
     for root in dict.fromkeys(filter(None, roots)):
         found += sorted(pathlib.Path(root).glob("nvidia/*/lib"))
         found += [path for path in (pathlib.Path(root) / "torch" / "lib",) if path.is_dir()]
-    return found
+    return [*found, pathlib.Path(sys.prefix) / "lib"]  # the latter is where conda has them
 
 
 def in_packages(name):

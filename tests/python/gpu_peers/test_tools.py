@@ -4,6 +4,7 @@ packages; and of steps that find they cannot do what they are for."""
 import csv
 import io
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -20,6 +21,9 @@ import sanitize  # noqa: E402
 import tensor_pipe  # noqa: E402
 import tool_steps  # noqa: E402
 from runner import Runner, Step  # noqa: E402
+
+
+MAKE = pathlib.Path(os.environ.get("SPARKLE_COMMAND", ROOT / "build" / "release" / "sparkle")).parent / "bench" / "make_network"
 
 
 def program(path, text):
@@ -208,3 +212,15 @@ def test_ablations_are_of_the_layers_that_are_asked_about(tmp_path, monkeypatch)
         assert name in lists and "--ablate" in steps[f"cuda_fp16_ablate_{name}"].command
     pipe = steps["tensor_pipe_tf32"].command
     assert pipe[-4:] == ["--conv", tool_steps.LAYER, "--accuracy", "1e-3"] and pipe[-5].name == "tensor_pipe_tf32.json"
+
+
+@pytest.mark.skipif(not MAKE.exists(), reason=f"SKIP: '{MAKE}' is not there")
+def test_resnet50_has_smaller_pictures_for_a_dry_run(tmp_path):
+    sizes = []
+    for size in ("32", "64"):
+        subprocess.run([MAKE, "resnet50", tmp_path / "network.onnx", "--size", size], check=True)
+        sizes.append((tmp_path / "network.onnx").read_bytes())
+    assert sizes[0] != sizes[1] and abs(len(sizes[0]) - len(sizes[1])) < 10  # the same weights
+    for name, size in (("vgg16", "64"), ("resnet50", "16")):
+        done = subprocess.run([MAKE, name, tmp_path / "none.onnx", "--size", size], capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and "Only resnet50 has pictures of another size" in done.stderr
