@@ -1,8 +1,11 @@
-"""What Vulkan's loader needs on a machine that has a driver and little else."""
+"""What Vulkan's loader and NVRTC need on a machine that has a driver and little else."""
 
+import ctypes
 import os
 import pathlib
 import subprocess
+
+from peers import libraries as known_libraries
 
 KNOWN = ("/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d")
 ELSEWHERE = ("/usr/local/nvidia/share", "/usr/local/share", "/opt")
@@ -32,3 +35,26 @@ def vulkan_environment(root, out):
     if found:
         environment["VK_DRIVER_FILES"] = environment["VK_ICD_FILENAMES"] = str(found[0])
     return environment
+
+
+def version_of(library, function, count):
+    """What a library's own function says, as `count` numbers; none where it cannot be asked."""
+    try:
+        numbers = [ctypes.c_int() for _ in range(count)]
+        failed = getattr(ctypes.CDLL(str(library)), function)(*map(ctypes.byref, numbers))
+    except (OSError, AttributeError):
+        return None
+    return None if failed else tuple(number.value for number in numbers)
+
+
+def nvrtc_environment():
+    """SPARKLE_NVRTC: the one of this interpreter's packages, where the loader finds none, no newer than the driver reads."""
+    names = known_libraries.NAMES["nvrtc"]
+    if "SPARKLE_NVRTC" in os.environ or os.environ.get("SPARKLE_CUDA_DRIVER") or set(names) & libraries():
+        return {}
+    driver = version_of("libcuda.so.1", "cuDriverGetVersion", 1)
+    for path in known_libraries.in_packages("nvrtc"):
+        version = version_of(path, "nvrtcVersion", 2)
+        if version and (driver is None or 1000 * version[0] + 10 * version[1] <= driver[0]):
+            return {"SPARKLE_NVRTC": str(path)}
+    return {}

@@ -9,9 +9,11 @@ import sys
 import tempfile
 
 import pack
+from peer_steps import PeerSteps
 from runner import Step
+from tool_steps import LAYER, ToolSteps
 
-PHASES = ("describe", "tests", "kernels", "layers", "networks", "peers", "tune", "short")
+PHASES = ("describe", "tests", "kernels", "layers", "networks", "libraries", "peers", "ablation", "sanitize", "tune", "short")
 PRECISIONS = {"cuda": ("bf16", "fp16", "tf32", "fp32"), "vulkan": ("fp16", "matrix", "fp32")}
 PHASE_SECONDS = 570  # of one device
 DRY_SECONDS = 300  # of each step at least
@@ -38,13 +40,14 @@ MAKE_SECONDS = {"fp32": 60, "fp16": 40, "bf16": 40}  # to write that: 3.5 GB in 
 TINY = "ic16ih8oc16oh8kh3ph1"
 
 
-class Plan:
+class Plan(PeerSteps, ToolSteps):
     """Where things lie and what is asked for. `dry`: the smallest work that goes through the same steps."""
 
     def __init__(self, root, folder, sparkle, devices, dry, python=sys.executable):
         self.root, self.folder, self.sparkle = pathlib.Path(root), pathlib.Path(folder), sparkle
         self.devices, self.dry, self.python = devices, dry, python
         self.made = pathlib.Path(tempfile.gettempdir()) / "sparkle_gpu"  # networks: nothing that archives take in
+        self.numpy_python = self.not_compiled = None  # of a dry run's stand-ins, once they are asked for
         self.make, self.no_make = pathlib.Path(sparkle).parent / "bench" / "make_network", ""
 
     def steps(self, phase):
@@ -121,16 +124,11 @@ class Plan:
         for device in self.devices:
             yield self.devices_step(device)
         code = "import torch as t; print(t.__version__, t.version.cuda, t.backends.cudnn.version(), t.cuda.is_available())"
-        yield Step("torch", [self.python, "-c", code], 120, skip=self.no_torch())
+        skip = "it is of a machine with a card" if self.dry else self.no_torch()
+        yield Step("torch", [self.python, "-c", code], 120, skip=skip)
 
-    def devices_step(self, device):
-        return Step(f"{device}_devices", [self.sparkle, "devices", "--device", device], 120)
-
-    def no_torch(self):
-        if self.dry:
-            return "a dry run measures no peers"
-        found = shutil.which(self.python) and __import__("importlib.util").util.find_spec("torch")
-        return "" if found else "this python3 has no PyTorch"
+    def devices_step(self, device, seconds=120):
+        return Step(f"{device}_devices", [self.sparkle, "devices", "--device", device], seconds)
 
     def tests(self):
         for device in self.devices:
@@ -148,26 +146,6 @@ class Plan:
                 ],
                 170,
             )
-        sanitizer = shutil.which("compute-sanitizer")
-        for tool in ("memcheck", "racecheck"):
-            yield Step(
-                f"cuda_{tool}",
-                [
-                    sanitizer,
-                    "--tool",
-                    tool,
-                    "--error-exitcode",
-                    "9",
-                    self.sparkle,
-                    "verify",
-                    "--kernels",
-                    "gemm/mma",
-                    "--device",
-                    "cuda",
-                ],
-                50,
-                skip=self.missing(sanitizer, "compute-sanitizer"),
-            )
 
     def self_tests(self, device, seconds):
         command = [self.sparkle, "verify", "--kernels", "--device", device]
@@ -182,8 +160,7 @@ class Plan:
             for precision in others:
                 yield self.gpu_layers(device, precision, 70)
         for device in self.devices:
-            conv = TINY if self.dry else "mb32ic64ih56oc64oh56kh3ph1"
-            yield self.bench(device, "fp32", "ladder", ["--conv", conv, "--ladder"], 40)
+            conv = TINY if self.dry else LAYER
             batches = "2" if self.dry else "20"
             yield self.bench(device, "fp32", "transfers", ["--conv", conv, "--batches", batches], 40)
             if device == "vulkan":  # CUDA has no transforms
@@ -234,8 +211,11 @@ class Plan:
         if not self.no_make and not self.make.exists():
             self.no_make = f"neither '{packed}' nor '{self.make}' is there"
 
+    def video_sizes(self):
+        return VIDEO_DRY if self.dry else VIDEO
+
     def make_video(self, precision, skip):
-        batch, base, size = map(str, VIDEO_DRY if self.dry else VIDEO)
+        batch, base, size = map(str, self.video_sizes())
         network = self.made / f"video_unet_{precision}.onnx"
         sizes = ["--batch", batch, "--base", base, "--size", size, "--type", TYPES[precision]]
         command = [self.make, "video_unet", network, *sizes]
@@ -308,120 +288,46 @@ class Plan:
                 device, "fp32", "upscale2x", ["--model", model, *shape, *(["--runs", "2"] if self.dry else [])], 14
             )
             yield self.pipeline(device, "upscale2x", model, [*shape, *(["--items", "2"] if self.dry else [])])
-            for batch in () if self.dry else (1, 32):
-                network = self.made / f"resnet50_n{batch}.onnx"
-                command = [self.make, "resnet50", network, "--batch", str(batch)]
-                yield Step(f"{device}_make_n{batch}", command, 14, skip=self.no_make)
-                for precision in ("fp32", "tf32" if device == "cuda" else "matrix"):
-                    step = self.bench(device, precision, f"resnet50_n{batch}", ["--model", network], 14)
-                    kind = "" if precision == "fp32" else ".matrix"
-                    step.result = f"{device}/model_resnet50_n{batch}{kind}.json"
-                    step.command[-1] = self.folder / step.result
-                    step.skip = self.no_make
-                    yield step
-                    if device == "cuda" and kind:  # in TF32: launches are more of its time
-                        yield self.with_full_edges(step, f"cuda/edges_resnet50_n{batch}{kind}.json")
-                yield self.pipeline(device, f"resnet50_n{batch}", network, skip=self.no_make)
-                yield Step(f"{device}_drop_n{batch}", ["rm", "-f", network], 10, skip=self.no_make)
-        ncu = shutil.which("ncu")
-        counter = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
-        yield Step(
-            "tensor_pipe",
-            [
-                ncu,
-                "--metrics",
-                counter,
-                "--clock-control",
-                "none",
-                "--kernel-name",
-                "regex:sparkle_gemm",
-                "--launch-count",
-                "20",
-                self.sparkle,
-                "bench",
-                "--device",
-                "cuda",
-                "--conv",
-                "mb32ic64ih56oc64oh56kh3ph1",
-                "--precision",
-                "bf16",
-                "--rounds",
-                "1",
-                "--round-ms",
-                "1",
-            ],
-            20,
-            skip=self.missing(ncu, "ncu"),
-        )
+            for batch in (1,) if self.dry else (1, 32):
+                yield from self.resnet50(device, batch)
 
-    def missing(self, program, name):
-        """Why what asks for this program and CUDA is not run; empty: it is."""
-        if "cuda" not in self.devices:
-            return "it is for --device cuda"
-        return "" if program else f"there is no {name} here"
-
-    def peers_step(self, name, what, seconds):
-        """PyTorch's times; of a dry run made-up ones, for the tables."""
-        result = f"peers_{name}.json"
-        command = [self.python, self.root / "scripts" / "gpu_peers.py", "time", *what, "--output", self.folder / result]
-        skip = "" if self.dry else self.no_torch()
-        return result, Step(f"peers_{name}", [*command, *(["--made-up"] if self.dry else [])], seconds, result, skip)
-
-    def peers(self):
-        all_of = self.folder.parent
-        lists = [("kernels", self.root / "shapes" / "gpu.csv"), *(("layers", self.batched(n)) for n in (32, 256))]
-        for phase, path in lists:
-            result, step = self.peers_step(path.stem, ["--layers", path], 80)
+    def resnet50(self, device, batch):
+        """The whole network; of a dry run once, on small pictures, and a smaller network in the place of the rest."""
+        network, small = (self.made / f"{name}_n{batch}.onnx" for name in ("resnet50", "tiny_residual"))
+        command = [self.make, "resnet50", network, "--batch", str(batch), *(["--size", "32"] if self.dry else [])]
+        yield Step(f"{device}_make_n{batch}", command, 14, skip=self.no_make)
+        rest = small if self.dry else network
+        if self.dry:
+            yield Step(f"{device}_make_small_n{batch}", [self.make, "tiny_residual", small], 14, skip=self.no_make)
+        runs = ["--runs", "1"] if self.dry else []
+        for precision in ("fp32", "tf32" if device == "cuda" else "matrix"):
+            what = network if precision == "fp32" else rest
+            step = self.bench(device, precision, f"resnet50_n{batch}", ["--model", what, *runs], 14)
+            kind = "" if precision == "fp32" else ".matrix"
+            step.result = f"{device}/model_resnet50_n{batch}{kind}.json"
+            step.command[-1] = self.folder / step.result
+            step.skip = self.no_make
+            if self.dry and what == network:  # minutes over the functional model
+                step.seconds = 2 * DRY_SECONDS
             yield step
-            for device in self.devices:
-                yield self.table(device, f"{phase}_{path.stem}", all_of / phase / device, result)
-        result, step = self.peers_step("networks", ["--layers", "--whole", "1,32"], 60)
-        yield step
-        for device in self.devices:
-            yield self.table(device, "networks", all_of / "networks" / device, result)
-        yield from self.video_peer(all_of)
-
-    def video_peer(self, all_of):
-        """The video UNet by PyTorch, and whether both engines computed the same network."""
-        self.find_make()
-        skip = self.no_torch() or self.no_video()
-        result, step = self.peers_step("video_unet", ["--layers", "--video-unet", "x".join(map(str, VIDEO))], 60)
-        step.skip = "" if self.dry else skip
-        yield step
-        network, step = self.make_video("fp32", skip)
-        yield step
-        inputs = [self.folder / f"video_unet_{name}.npy" for name in ("frame", "previous", "time")]
-        out = self.folder / "video_unet"
-        command = [self.sparkle, "run", network, *inputs, "--device", "cuda", "--output", out]
-        yield Step("video_unet_run", command, 40, skip=skip)
-        files = [out / "next.npy", self.folder / "video_unet_next.npy"]
-        yield Step("video_unet_same", [self.python, self.root / "scripts" / "gpu_peers.py", "same", *files], 20, skip=skip)
-        yield self.drop_video(skip)
-        table = self.table("cuda", "video_unet", all_of / "networks" / "cuda", result)
-        table.skip = step.skip if not self.dry else table.skip
-        yield table
-
-    def table(self, device, name, ours, peers):
-        script = self.root / "scripts" / "gpu_peers.py"
-        skip = "" if ours.exists() else f"'{ours}' holds no times of ours: run that phase first"
-        command = [self.python, script, "table", "--ours", ours, "--peers", self.folder / peers]
-        return Step(f"table_{device}_{name}", command, 10, skip=skip)
+            if device == "cuda" and kind:  # in TF32: launches are more of its time
+                yield self.with_full_edges(step, f"cuda/edges_resnet50_n{batch}{kind}.json")
+        items = ["--items", "2"] if self.dry else []
+        yield self.pipeline(device, f"resnet50_n{batch}", rest, items, skip=self.no_make)
+        yield Step(f"{device}_drop_n{batch}", ["rm", "-f", network, small], 10, skip=self.no_make)
 
     def short(self):
         """Of a card that is lent for a quarter of an hour: whether every kernel is right, then what is compared with others -
         the layers in bf16 that bounds differ for, the video UNet, planes of few channels - each with its peer."""
         device = self.devices[0]
-        yield self.devices_step(device)
+        yield self.devices_step(device, 60)
         yield self.self_tests(device, 100)
         names = ("compute_", "l2_", "memory_", "conv_4x4")
         precision = PRECISIONS[device][0]
         yield self.gpu_layers(device, precision, 50, names)
         if device == "cuda":
             yield from self.planes(30, 0)
-        what = ["--layers", self.root / "shapes" / "gpu.csv", "--ways", "bf16,bf16_fused,f16,f16_fused,tf32"]
-        result, step = self.peers_step("gpu", [*what, *(word for name in (*names, "few_") for word in ("--filter", name))], 60)
-        yield step
-        yield self.table(device, "gpu", self.folder / device, result)
+        yield from self.short_peers(device, names, self.folder)
         self.find_make()
         skip = self.no_video()
         network, step = self.make_video("bf16", skip)
@@ -430,11 +336,11 @@ class Plan:
         yield step
         yield self.held_video(step)
         yield self.drop_video(skip)
-        sizes = "x".join(map(str, VIDEO))
+        sizes = "x".join(map(str, self.video_sizes()))
         result, step = self.peers_step("video_unet", ["--layers", "--video-unet", sizes, "--ways", "bf16"], 40)
         step.skip = step.skip or skip
         yield step
-        yield self.table(device, "video_unet", self.folder / device, result)
+        yield self.table(device, "video_unet", self.folder / device, [self.folder / result])
 
     def tune(self):
         for device in self.devices:

@@ -1,5 +1,6 @@
-"""Rates that no card has: a layer whose executed operations come faster than the unit that its schedule names was seen to
-compute by the probes beside it, or, where nothing was probed, than its data sheet says."""
+"""What results say beyond their own verdict. Rates that no card has: a layer whose executed operations come faster than the
+unit that its schedule names was seen to compute by the probes beside it, or, where nothing was probed, than its data sheet
+says. And the share of a network's time that its products on matrix units take."""
 
 import json
 import pathlib
@@ -35,3 +36,28 @@ def above_peak(path):
                 f"{row.get('name')}: {rate * 1e-12:.1f} TFLOP/s by {unit[1]}, whose peak is {peak * 1e-12:.1f} ({whence})"
             )
     return found
+
+
+def matrix_time(path):
+    """A sentence on the steps of a network by `sparkle bench --output`: their share of the time by the unit that each names;
+    empty for files of another kind."""
+    try:
+        data = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    device = data.get("device") if isinstance(data, dict) else None
+    if not isinstance(device, dict) or "median_ms" not in data.get("total", {}):
+        return ""
+    matrix = {unit.get("name") for unit in device.get("units", []) if unit.get("kind") == "matrix"}
+    taken, steps = {}, 0
+    for row in data.get("rows", []):
+        unit = re.search(r"\bunit=(\S+)", row.get("schedule") or "")
+        if row.get("median_ms"):
+            name = unit[1] if unit else "none"
+            taken[name], steps = taken.get(name, 0) + row["median_ms"], steps + 1
+    total = sum(taken.values())
+    if not total:
+        return ""
+    share = sum(ms for name, ms in taken.items() if name in matrix) / total
+    parts = ", ".join(f"{name} {100 * ms / total:.1f} %" for name, ms in sorted(taken.items(), key=lambda one: -one[1]))
+    return f"matrix units take {100 * share:.1f} % of the {total:.3f} ms of {steps} steps ({parts})"

@@ -13,6 +13,7 @@ import time
 
 LEAST = 10  # seconds that are worth a beginning
 PATIENCE = 20  # seconds for a killed process to be gone
+SKIPPED = 77  # exit status of a step that found that it cannot do what it is for; its last line says why
 
 
 @dataclasses.dataclass
@@ -24,6 +25,7 @@ class Step:
     seconds: int = 300
     result: str = ""
     skip: str = ""  # why it is not run
+    slow: bool = False  # nobody knows how long it takes: one that its limit ends has not failed
 
 
 class Runner:
@@ -65,6 +67,9 @@ class Runner:
             {"name": name, "verdict": verdict, "why": why, "seconds": round(seconds, 1), "command": list(map(str, command))}
         )
         print(f"{verdict.upper():7} {name:40} {seconds:6.1f} s{'  ' + why if why else ''}", flush=True)
+        self.write()
+
+    def write(self):
         summary = {"phase": self.phase, **self.about, "rows": self.rows}
         (self.folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
         self.archive()
@@ -110,22 +115,33 @@ class Runner:
         seconds = time.monotonic() - begin
         if status is None and held:
             why = f"it took longer than {limit:.0f} s, and a driver holds it: it could not be killed"
-        elif status is None and limit < step.seconds:
-            self.keep(
-                step.name, "skipped", f"no time was left for it: it was ended after {limit:.0f} s", seconds, step.command
-            )
+        elif status is None and (limit < step.seconds or step.slow):
+            said = "no time was left for it: it was ended" if limit < step.seconds else "it was ended, without a finding,"
+            self.keep(step.name, "skipped", f"{said} after {limit:.0f} s", seconds, step.command)
+            return False
+        elif status == SKIPPED:
+            self.keep(step.name, "skipped", self.last_line(log), seconds, step.command)
             return False
         elif status is None:
             why = f"it took longer than {limit:.0f} s and was killed"
         elif status < 0:
             why = f"signal {-status} ended it"
         elif status > 0:
-            lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            why = f"status {status}: {lines[-1][:200] if lines else 'it said nothing'}"
+            why = f"status {status}: {self.last_line(log)}"
         else:
             why = self.unreadable(step)
         self.keep(step.name, "failed" if why else "passed", why, seconds, step.command)
         return not why
+
+    def last_line(self, log):
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1][:200] if lines else "it said nothing"
+
+    def remark(self, sentence):
+        """What the last row's results say, beside it."""
+        self.rows[-1].setdefault("remarks", []).append(sentence)
+        print(f"{'':7} {sentence}", flush=True)
+        self.write()
 
     def unreadable(self, step):
         if not step.result:

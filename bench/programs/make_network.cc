@@ -1,5 +1,5 @@
-// make_network NAME OUT.onnx [--seed N] [--batch N] [--batchnorm]: writes a well-known network with seeded weights.
-// make_network video_unet OUT.onnx [--base N] [--size N] [--type f32|f16|bf16] as well: its weights in OUT.onnx.data.
+// make_network NAME OUT.onnx [--seed N] [--batch N] [--batchnorm] [--size N]: writes a well-known network with seeded weights.
+// make_network video_unet OUT.onnx [--base N] [--type f32|f16|bf16] as well: its weights in OUT.onnx.data.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -40,8 +40,8 @@ Result<Arguments> parse(int argc, char** argv) {
       a.zoo.batch = a.video.batch = std::strtoll(value, nullptr, 10);
     } else if (video && option == "--base") {
       a.video.base = std::strtoll(value, nullptr, 10);
-    } else if (video && option == "--size") {
-      a.video.size = std::strtoll(value, nullptr, 10);
+    } else if (option == "--size") {
+      a.zoo.size = a.video.size = std::strtoll(value, nullptr, 10);
     } else if (video && option == "--type" && dtype_from(value)) {
       a.video.type = *dtype_from(value);
     } else {
@@ -64,8 +64,8 @@ int main(int argc, char** argv) {
   if (done.ok()) return 0;
   std::fprintf(stderr, "%s\n", done.error().message.c_str());
   if (arguments.ok()) return 2;
-  std::fprintf(stderr, "usage: make_network NAME OUT.onnx [--seed N] [--batch N] [--batchnorm]\nnetworks:");
+  std::fprintf(stderr, "usage: make_network NAME OUT.onnx [--seed N] [--batch N] [--batchnorm] [--size N]\nnetworks:");
   for (const auto name : zoo_names()) std::fprintf(stderr, " %.*s", static_cast<int>(name.size()), name.data());
-  std::fprintf(stderr, ", video_unet (with [--base N] [--size N] [--type f32|f16|bf16])\n");
+  std::fprintf(stderr, ", video_unet (with [--base N] [--type f32|f16|bf16])\n");
   return 2;
 }

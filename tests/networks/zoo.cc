@@ -28,8 +28,8 @@ TensorId bottleneck(NetworkBuilder& net, const std::string& name, TensorId x, in
   return net.add(name + ".add", y, x, true);
 }
 
-void resnet50(NetworkBuilder& net, int64_t batch) {
-  TensorId x = net.conv("conv1", net.input("input", {batch, 3, 224, 224}), {64, 7, 2, 3, 1, kRelu, true});
+void resnet50(NetworkBuilder& net, int64_t batch, int64_t size) {
+  TensorId x = net.conv("conv1", net.input("input", {batch, 3, size, size}), {64, 7, 2, 3, 1, kRelu, true});
   x = net.max_pool("maxpool", x, 3, 2, 1);
   const int64_t blocks[] = {3, 4, 6, 3};
   for (int64_t stage = 0; stage < 4; ++stage)
@@ -38,6 +38,8 @@ void resnet50(NetworkBuilder& net, int64_t batch) {
                      stage > 0 && block == 0 ? 2 : 1);
   classify(net, x, 1000, batch);
 }
+
+void resnet50_of_pictures(NetworkBuilder& net, int64_t batch) { resnet50(net, batch, ZooOptions{}.size); }
 
 TensorId inverted_residual(NetworkBuilder& net, const std::string& name, TensorId x, int64_t filters, int64_t expand,
                            int64_t stride) {
@@ -149,7 +151,7 @@ struct Row {
   void (*build)(NetworkBuilder&, int64_t batch);
 };
 constexpr Row kRows[] = {
-    {"resnet50", resnet50},
+    {"resnet50", resnet50_of_pictures},
     {"mobilenetv2", mobilenetv2},
     {"squeezenet1.1", squeezenet},
     {"vgg16", vgg16},
@@ -181,8 +183,12 @@ Result<Graph> zoo_network(std::string_view name, const ZooOptions& options) {
     return Error{Reason::bad_usage, "There is no network '" + std::string(name) + "'; known are " + known + "."};
   }
   if (options.batch < 1) return Error{Reason::bad_usage, "A network wants a batch of 1 or more."};
+  const bool sized = row->build == resnet50_of_pictures;
+  if (options.size < 32 || (options.size != ZooOptions{}.size && !sized))
+    return Error{Reason::bad_usage, "Only resnet50 has pictures of another size, of 32 rows or more."};
   NetworkBuilder net{std::string(name), options.seed, options.batchnorm};
-  row->build(net, options.batch);
+  if (sized) resnet50(net, options.batch, options.size);
+  else row->build(net, options.batch);
   return net.finish();
 }
 

@@ -138,6 +138,7 @@ def test_what_travels_is_limited(tmp_path, monkeypatch):
     sparkle.write_bytes(b"\0" * 1000)
     size, command = pack.pack(ROOT, sparkle, tmp_path / "to", strip=copies)
     assert (tmp_path / "to" / "scripts" / "gpu").exists() and size < pack.MOST_ALL and command == 1000
+    assert (tmp_path / "to" / "bench" / "gpu" / "peers" / "cudnn.py").exists()
     monkeypatch.setattr(pack, "MOST_BINARY", 999)
     with pytest.raises(pack.TooLarge, match="may travel"):
         pack.pack(ROOT, sparkle, tmp_path / "to", strip=copies)
