@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "device/device_json.h"
 #include "families/attention/attention.h"
@@ -83,6 +84,47 @@ TEST(KernelSources, HoldWhatACudaKernelIsLaunchedWith) {
   for (const char* part : {"sparkle_gemm_mma_", "    x_strides = 25088 0 1792 128\n", " by mma-bf16\n"})
     EXPECT_NE(tiles->find(part), std::string::npos) << part << "\n" << *tiles;
   EXPECT_EQ(tiles->find("map of"), std::string::npos) << *tiles;
+}
+
+// Outputs and a residual of 16 bits go by the engine wherever their rows are at one distance and end at 16 bytes, which its
+// stores do too: between others' channels 100 would take 104.
+TEST(KernelSources, HoldMapsOfOutputsWhoseRowsEndAtSixteenBytes) {
+  auto device = load_device(SPARKLE_SOURCE_DIR "/devices/h200.json");
+  ASSERT_TRUE(device.ok()) << device.error().message;
+  const auto text_of = [&](const Shape& y, int64_t pitch, bool residual) {
+    Stage stage;
+    GemmParams params;
+    params.loader = Loader::window, params.window.filter = {1, 1, 1};
+    params.epilogue.residuals_before = residual;
+    stage.params = params;
+    const auto in_pitch = [&](const Shape& shape, int64_t channels) {
+      Shape wide = shape;
+      wide[1] = channels;
+      return TensorDesc{DType::bf16, shape, channels_last(wide)};
+    };
+    Shape x = y;
+    x[1] = 64;
+    stage.inputs = {in_pitch(x, 64), dense_desc(DType::bf16, y.size() == 4 ? Shape{y[1], 64, 1, 1} : Shape{y[1], 64, 1})};
+    if (residual) stage.inputs.push_back(in_pitch(y, y[1]));
+    stage.outputs = {in_pitch(y, pitch)};
+    TileSchedule s;
+    s.variant = "wgmma", s.unit = "wgmma-bf16", s.m = 128, s.n = 128, s.k = 64, s.thread_m = 64, s.thread_n = 128;
+    s.subgroup = 32, s.depth = 6;
+    return kernel_sources(stage, s, *device, 1u << 1);
+  };
+  const auto batch = text_of({2, 256, 14, 14}, 256, true);
+  if (!batch.ok() && batch.error().reason == Reason::no_kernel) GTEST_SKIP() << "SKIP: this build has no CUDA backend";
+  ASSERT_TRUE(batch.ok()) << batch.error().message;
+  for (const char* part : {"    boxes = 1\n", "    map of y: columns, rows of 256 x 392, boxes of 64 x 16\n",
+                           "    map of the residual: columns, rows of 256 x 392, boxes of 64 x 128\n"})
+    EXPECT_NE(batch->find(part), std::string::npos) << part << "\n" << *batch;
+  for (const auto& [shape, pitch, taken] :
+       {std::tuple(Shape{1, 104, 7, 7}, 128, true), std::tuple(Shape{3, 100, 7, 7}, 128, false),
+        std::tuple(Shape{3, 104, 7, 7}, 108, false), std::tuple(Shape{4, 104, 50}, 104, true)}) {
+    const auto text = text_of(shape, pitch, false);
+    ASSERT_TRUE(text.ok()) << text.error().message;
+    EXPECT_EQ(text->find("map of y") != std::string::npos, taken) << shape.to_string() << "\n" << *text;
+  }
 }
 
 // Attention and what slides or sums rows say their records too.

@@ -331,8 +331,8 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
     // Outputs by the engine wherever it can.
     const int residuals = v.before + v.after, y_row = v.groups * v.k + v.gap_y;
     const bool narrow = v.y_type == Element::f16 || v.y_type == Element::bf16;
-    tma.boxes = variant.m == kWgmmaM && narrow && variant.operand != Operand::tf32 && !v.planes && y_row % 8 == 0 &&
-                (v.groups == 1 || v.k % kBoxColumns == 0) && residuals <= (record.splits == 1 ? 1 : 0);
+    tma.boxes = variant.m == kWgmmaM && narrow && variant.operand != Operand::tf32 && !v.planes && all_k % 8 == 0 &&
+                y_row % 8 == 0 && (v.groups == 1 || v.k % kBoxColumns == 0) && residuals <= (record.splits == 1 ? 1 : 0);
     cuda_model::MapShape outputs, added;
     outputs.type = added.type = cuda_model::MapType::u16, outputs.swizzle = added.swizzle = 128;
     outputs.rank = 2, outputs.address = y.data(), added.rank = 3, added.address = residual[0].data();

@@ -91,7 +91,8 @@ struct Warpgroup {
 struct Word {
   int32_t writer = -1;
   uint32_t written = 0;
-  bool generic = false;  // written by a thread, and no proxy fence since
+  bool generic = false;          // written by a thread, and no proxy fence since
+  uint64_t generic_readers = 0;  // warps that read it, and had no proxy fence since: a bit each
 };
 
 struct Block {

@@ -144,6 +144,8 @@ constexpr Mistake kMistakes[] = {
     {"boxes_terms_unsynchronised", "race: "},
     {"boxes_terms_too_soon", "race: "},
     {"boxes_residual_unawaited", "race: "},
+    {"boxes_residual_unfenced", "no fence.proxy.async"},
+    {"bytes_of_pixels_unfenced", "no fence.proxy.async"},
     {"boxes_residual_kept", "the launch hangs"},
     {"begins_too_soon", "before griddepcontrol.wait"},
     {"wgmma_begins_too_soon", "griddepcontrol.wait"},

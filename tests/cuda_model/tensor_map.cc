@@ -25,10 +25,14 @@ void round_to_tf32(unsigned char* at) {
   bits = (bits & 0x7f800000u) == 0x7f800000u ? bits & ~0x1fffu : (bits + 0x1000u) & ~0x1fffu;
   std::memcpy(at, &bits, 4);
 }
-unsigned char* element_at(const MapShape& shape, const std::array<int64_t, 5>& at) {
+// `stored`: stores end at whole 16 bytes of the innermost axis, not at its last element (seen on Hopper; loads end there).
+unsigned char* element_at(const MapShape& shape, const std::array<int64_t, 5>& at, bool stored) {
   auto* p = static_cast<unsigned char*>(const_cast<void*>(shape.address));
+  const auto whole = static_cast<int64_t>(16 / element_bytes(shape.type));
   for (uint32_t axis = 0; axis < shape.rank; ++axis) {
-    if (at[axis] < 0 || at[axis] >= static_cast<int64_t>(shape.size[axis])) return nullptr;
+    auto size = static_cast<int64_t>(shape.size[axis]);
+    if (axis == 0 && stored) size = (size + whole - 1) / whole * whole;
+    if (at[axis] < 0 || at[axis] >= size) return nullptr;
     p += at[axis] * static_cast<int64_t>(axis == 0 ? element_bytes(shape.type) : shape.strides[axis]);
   }
   return p;
@@ -125,7 +129,7 @@ std::vector<unsigned char> read_box(const MapShape& shape, const std::array<int3
   std::vector<unsigned char> box(box_bytes(shape));
   const uint32_t bytes = element_bytes(shape.type);
   walk(shape, at, tap, [&](uint64_t element, const std::array<int64_t, 5>& place) {
-    const unsigned char* from = element_at(shape, place);
+    const unsigned char* from = element_at(shape, place, false);
     if (from == nullptr) return;
     check_global(from, bytes, "a tensor copy");
     std::memcpy(box.data() + element * bytes, from, bytes);
@@ -136,7 +140,7 @@ std::vector<unsigned char> read_box(const MapShape& shape, const std::array<int3
 void write_box(const MapShape& shape, const std::array<int32_t, 5>& at, const std::vector<unsigned char>& box) {
   const uint32_t bytes = element_bytes(shape.type);
   walk(shape, at, {}, [&](uint64_t element, const std::array<int64_t, 5>& place) {
-    unsigned char* to = element_at(shape, place);
+    unsigned char* to = element_at(shape, place, true);
     if (to == nullptr) return;
     check_global(to, bytes, "a tensor store");
     std::memcpy(to, box.data() + element * bytes, bytes);

@@ -17,7 +17,8 @@ namespace sparkle::cuda {
 // Outputs in 16 bits whose rows (of n + what is between) lie one behind the other may leave by the engine too, and a residual
 // of theirs come by it: y is a tiled map of rank 2 over the columns of all instances and rows, boxes of kBoxColumns x kBoxRows;
 // residual one of rank 3 over columns, 1, rows, boxes of kBoxColumns x 1 x the tile's m; both with the swizzle of 128 bytes.
-// Then there is at most one residual, none with splits, and n is a multiple of kBoxColumns where there are several instances.
+// Then there is at most one residual, none with splits, and n is a multiple of kBoxColumns where there are several instances,
+// else of 8: stores end at whole 16 bytes.
 inline constexpr int kBoxColumns = 64, kBoxRows = 16, kBoxBytes = kBoxRows * 128;
 
 struct GemmTmaRecord {

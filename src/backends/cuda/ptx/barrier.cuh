@@ -26,13 +26,14 @@ SPARKLE_DEVICE void barrier_arrive_expecting(SharedAddress barrier, uint32_t byt
   cuda_model::barrier_arrive(barrier, bytes);
 #endif
 }
-// At the same place in block `rank` of the cluster.
+// At the same place in block `rank` of the cluster. What this block's threads wrote is not released to the other one: its
+// engine writes where they read. A release for the cluster made each warp wait for all of its accesses, each step.
 SPARKLE_DEVICE void barrier_arrive_at(SharedAddress barrier, uint32_t rank) {
 #ifdef __CUDACC__
   asm volatile(
       "{\n.reg .b32 there;\n"
       "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(barrier),
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(barrier),
       "r"(rank)
       : "memory");
 #else
@@ -52,7 +53,7 @@ SPARKLE_DEVICE void barrier_wait(SharedAddress barrier, uint32_t parity) {
   asm volatile(
       "{\n.reg .pred done;\n"
       "again:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
       "@!done bra again;\n}" ::"r"(barrier),
       "r"(parity)
       : "memory");

@@ -83,7 +83,7 @@ void add(Fields& fields, const GemmRecord& r) {
 void add(Fields& fields, const GemmTmaRecord& r) {
   const GemmTmaRecord initial;
   add(fields, r.gemm);
-  FIELD(channel_steps), FIELD(x_instance), FIELD(w_instance);
+  FIELD(channel_steps), FIELD(x_instance), FIELD(w_instance), FIELD(boxes);
 }
 
 void add(Fields& fields, const GemmHaloRecord& r) {

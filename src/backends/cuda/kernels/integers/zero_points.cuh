@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cuda/kernels/gemm_finish.cuh"
+#include "backends/cuda/ptx/barrier.cuh"
 
 namespace sparkle::cuda {
 
@@ -38,7 +39,8 @@ struct PixelSums {
           v[i] = kType == Operand::u8 ? sum_of_unsigned_bytes(words.v[j], v[i]) : sum_of_bytes(words.v[j], v[i]);
       }
     }
-    sync_warp();  // one lane lets go of the lines for all
+    fence_async_proxy();  // the engine writes there next
+    sync_warp();          // one lane lets go of the lines for all
   }
 
   // Off the sums of filters from `first` on, through `shared`, which is the warpgroup's: 4 bytes a pixel. `thread` of 128,

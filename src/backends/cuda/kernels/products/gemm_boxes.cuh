@@ -193,6 +193,7 @@ struct Boxes {
       }
     }
     if (part % kPartsAtOnce < kPartsAtOnce - 1 && part + 1 < parts) return;
+    fence_async_proxy();  // the engine writes there next
     sync_warp();
     Gemm::let_go(at.shared, turn.stage, at.lane);
     turn.next();

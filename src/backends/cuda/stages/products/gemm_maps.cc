@@ -85,12 +85,13 @@ Status map_rows(const Driver& d, const BoxMaps& b, CuTensorType type, const void
   return ok();
 }
 
-// Whether row m of an instance lies m times the last stride from the first one.
+// Whether row m of an instance lies m times the last stride from the first one. Axes of one element have any stride.
 bool in_line(const GemmRecord& g, const int32_t (&strides)[4]) {
-  int64_t apart = strides[3];
+  int64_t rows = 1;
   for (size_t i = 3; i > 0; --i) {
-    apart *= g.rows_by[i - 1].size;
-    if (apart / strides[3] < g.m && strides[i - 1] != apart) return false;
+    rows *= g.rows_by[i - 1].size;
+    const int64_t size = i > 1 ? g.rows_by[i - 2].size : divided(g.m, rows);
+    if (size > 1 && strides[i - 1] != rows * strides[3]) return false;
   }
   return true;
 }
@@ -127,10 +128,12 @@ std::optional<BoxMaps> boxes_of(const Stage& stage, const GemmSetup& setup, cons
   if (residuals > 1 || (residuals == 1 && g.splits > 1)) return std::nullopt;
   if (setup.instances > 1 && (g.n % kBoxColumns != 0 || g.y_instance[3] != g.n)) return std::nullopt;
   const auto whole = [&](const TensorDesc& d, const int32_t(&strides)[4], int32_t channel) {
-    return channel == 1 && strides[3] > 0 && strides[3] % 8 == 0 && d.layout.offset % 8 == 0 && in_line(g, strides);
+    return channel == 1 && strides[3] >= setup.instances * g.n && strides[3] % 8 == 0 && d.layout.offset % 8 == 0 &&
+           in_line(g, strides);
   };
   BoxMaps b;
   b.columns = static_cast<uint64_t>(setup.instances) * static_cast<uint64_t>(g.n), b.rows = static_cast<uint64_t>(g.m);
+  if (b.columns % 8 != 0) return std::nullopt;  // stores end at whole 16 bytes
   if (!whole(y, g.y_strides, g.y_channel)) return std::nullopt;
   b.y_row = static_cast<uint64_t>(g.y_strides[3]) * 2;
   if (residuals == 1) {
