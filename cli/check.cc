@@ -65,8 +65,9 @@ void add_check(CLI::App& app, Chosen& chosen) {
   for (const KnownDevice& known : known_devices()) names += (names.empty() ? "" : ", ") + std::string(known.name);
   command->add_option("model", a->model, "ONNX file")->required();
   command
-      ->add_option("--target", a->targets,
-                   "devices, which need not be here: " + names + ", or FILE.json; of this machine: cpu, vulkan, vulkan:N")
+      ->add_option(
+          "--target", a->targets,
+          "devices, which need not be here: " + names + ", or FILE.json; of this machine: cpu, cuda, cuda:N, vulkan, vulkan:N")
       ->delimiter(',')
       ->required();
   command->add_option("--shape", a->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");

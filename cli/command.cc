@@ -46,7 +46,8 @@ CLI::Validator positive_number() {
 
 void add_machine(CLI::App& command, CommonOptions& o, Machines machines) {
   std::string devices =
-      "auto (run, bench, report, serve: what is fastest for the model, else the CPU), cpu, vulkan, vulkan:N as 'sparkle "
+      "auto (run, bench, report, serve: what is fastest for the model, else the CPU), cpu, cuda, cuda:N, vulkan, vulkan:N as "
+      "'sparkle "
       "devices' numbers them, reference";
   if (machines == Machines::described)
     devices += ", or a machine that need not be here: its name (h200, rtx3090 ...: sparkle check --help), or FILE.json";

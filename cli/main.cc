@@ -112,7 +112,7 @@ int command_line(int argc, char** argv) {
   CLI::App app{"Sparkle: convolution and CNN inference at the limit of the machine it finds."};
   app.require_subcommand(1);
   app.footer(
-      "'sparkle devices' lists the CPU and the Vulkan devices that --device names; 'sparkle COMMAND --help' lists a "
+      "'sparkle devices' lists the CPU and the CUDA and Vulkan devices that --device names; 'sparkle COMMAND --help' lists a "
       "command's options.");
   app.set_version_flag("--version", SPARKLE_VERSION);
   Chosen chosen;

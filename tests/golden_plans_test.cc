@@ -15,7 +15,7 @@
 #include "networks/zoo.h"
 #include "plan/choose/choose.h"
 #include "plan/plan_testing.h"
-#include "golden_networks.h"
+#include "networks/golden_networks.h"
 #include "stored_text.h"
 
 namespace sparkle {
@@ -47,6 +47,8 @@ constexpr const char* kCudaNetworks[] = {
     "resnet50",       "mobilenetv2_halves",    "resnet50_halves",       "resnet50_n32_halves",     "unet",
     "tiny_attention", "qlinearconv_depthwise", "qlinearconv_pointwise", "quantizelinear_channels", "bytes",
     "bfloats",        "bfloats_n32",           "long_attention",        "network_float8"};
+// Single operators besides, and layers of bytes with a group for each channel, whose kernels CUDA chooses in none of these.
+constexpr const char* kCudaOperators[] = {"resize_cubic_half_pixel", "argmax_default", "depthwise_bytes"};
 // As a probe would measure the card: fp32, fp16, bf16 and bytes.
 constexpr const char* kCudaMeasured[] = {"resnet50", "resnet50_n32_halves", "bfloats_n32", "bytes"};
 
@@ -64,6 +66,7 @@ Result<Graph> network(const std::string& name) {
   if (name == "bfloats") return testing::ready(narrow_block("bfloats", DType::bf16));
   if (name == "bfloats_n32") return testing::ready(narrow_block("bfloats_n32", DType::bf16, 32));
   if (name == "bytes") return testing::ready(bytes());
+  if (name == "depthwise_bytes") return testing::ready(depthwise_bytes());
   if (name == "long_attention") return testing::ready(long_attention());
   if (name == "decoding") return testing::ready(decoding());
   if (name == "preactivation") return testing::ready(preactivation());
@@ -71,7 +74,8 @@ Result<Graph> network(const std::string& name) {
   if (name == "ssd_extras") return testing::ready(ssd_extras());
   if (name == "srresnet") return testing::ready(srresnet());
   const bool single = name.starts_with("network_") ||  // of tests/vectors too
-                      std::find(std::begin(kOperators), std::end(kOperators), name) != std::end(kOperators);
+                      std::find(std::begin(kOperators), std::end(kOperators), name) != std::end(kOperators) ||
+                      std::find(std::begin(kCudaOperators), std::end(kCudaOperators), name) != std::end(kCudaOperators);
   const std::string cast = name.ends_with("_f16")      ? "_f16"
                            : name.ends_with("_bf16")   ? "_bf16"
                            : name.ends_with("_halves") ? "_halves"
@@ -204,11 +208,12 @@ void expect_plan(const char* name, const Device& device, const std::string& file
 TEST(GoldenPlans, OfCudaAreWhatIsStored) {
   for (const char* name : kCudaNetworks)
     for (const char* device : kCuda) expect_plan(name, testing::device_named(device), std::string(device) + "-cuda");
-  // What one of them does with everything else but what is the host's.
-  std::set<std::string_view> rest{"nonmaxsuppression_corners"};
-  rest.insert(std::begin(kCudaNetworks), std::end(kCudaNetworks));
-  for (const char* name : all_names())
-    if (rest.insert(name).second) expect_plan(name, testing::device_named("h200"), "h200-cuda");
+  // What one of them does with everything else.
+  std::set<std::string_view> done(std::begin(kCudaNetworks), std::end(kCudaNetworks));
+  std::vector<const char*> rest = all_names();
+  rest.insert(rest.end(), std::begin(kCudaOperators), std::end(kCudaOperators));
+  for (const char* name : rest)
+    if (done.insert(name).second) expect_plan(name, testing::device_named("h200"), "h200-cuda");
   for (const char* device : kCuda) {
     for (const char* name : kCudaMeasured)
       expect_plan(name, as_measured(testing::device_named(device)), std::string(device) + "-cuda-measured");

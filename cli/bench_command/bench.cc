@@ -116,7 +116,9 @@ void add_bench(CLI::App& app, Chosen& chosen) {
   command->add_flag("--planes", a->layer.options.planes,
                     "convolutions of tensors that lie plane by plane (NCHW), not channels last");
   command->add_flag("--ladder", a->layer.ladder, "the optimisation steps one after another");
-  command->add_flag("--ablate", a->layer.ablate, "one pattern off at a time: tile, block (CPUs), vectorise, pipeline, fuse");
+  command->add_flag(
+      "--ablate", a->layer.ablate,
+      "one pattern off at a time: tile, block (CPUs), vectorise, pipeline, fuse; on GPUs also what their kernels have besides");
   command->add_flag(
       "--crossover", a->layer.crossover,
       "filters of growing length by transforms and by the best other algorithm, and where transforms begin to win");

@@ -48,10 +48,12 @@ TEST(Registry, SchedulesComeBackFromText) {
   EXPECT_FALSE(schedule_from_text(Family::gemm, "variant=tile6x4 unit=avx2 grain=0").ok());
 }
 
-// "gemm/tile6x4" for what steps of golden plans run, lines "name | algorithm | problem | schedule | ...".
-std::set<std::string> variants_of_golden_plans() {
+// "gemm/tile6x4" for what steps of golden plans run, lines "name | algorithm | problem | schedule | ...". `of`: of files with
+// this in their names.
+std::set<std::string> variants_of_golden_plans(const std::string& of = "") {
   std::set<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator(SPARKLE_SOURCE_DIR "/tests/golden_plans")) {
+    if (entry.path().filename().string().find(of) == std::string::npos) continue;
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line);) {
       const size_t algorithm = line.find(" | ") + 3, schedule = line.find(" | variant=");
@@ -69,6 +71,21 @@ std::set<std::string> variants_of_golden_plans() {
 }
 
 // Nothing is built and left unconnected: a variant is the planner's choice somewhere, or its row says what else it is for.
+// Of CUDA's kernels each is the default of a card's golden plan too, or its row says what else it is for.
+TEST(Registry, EachVariantOfCudaIsADefaultOfACard) {
+  const std::set<std::string> chosen = variants_of_golden_plans("-cuda");
+  ASSERT_GT(chosen.size(), 40u);
+  Device card;
+  card.kind = DeviceKind::cuda;
+  for (int i = 0; i < kFamilies; ++i)
+    for (const Variant& variant : info(static_cast<Family>(i)).variants) {
+      if (!variant.runs_on(card)) continue;
+      const std::string name = std::string(info(static_cast<Family>(i)).name) + "/" + std::string(variant.name);
+      if (reason_of(variant).empty())
+        EXPECT_EQ(chosen.count(name), 1u) << name << " is the default in no golden plan of a card of NVIDIA's";
+    }
+}
+
 // Somewhere is any golden plan: published networks, whole or some of their blocks, but also made-up ones (an fp16 residual
 // block, a decoder's step ...) and, for families that no network here has, 11 single operators (tests/golden_plans_test.cc).
 TEST(Registry, EachVariantIsADefaultOrSaysWhyItIsThere) {

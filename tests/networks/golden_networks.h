@@ -104,9 +104,9 @@ inline Graph narrow_block(const char* name, DType type, int64_t batch = 1) {
 }
 
 // The three convolutions of a bottleneck in 8 bits, the last one of weights that no L2 holds.
-inline Graph bytes() {
+inline Graph quantized_layers(const char* name, int64_t groups) {
   testing::GraphBuilder b;
-  b.graph.name = "bytes";
+  b.graph.name = name;
   const auto constant = [&](DType type, const Dims& shape, int value) {
     const HostTensor t = HostTensor::zeros(type, shape);
     for (int64_t i = 0; i < t.size_bytes(); i += size_of(type)) t.bytes[i] = static_cast<std::byte>(value);
@@ -115,13 +115,17 @@ inline Graph bytes() {
   const auto layer = [&](TensorId from, int64_t c, int64_t k, int64_t size) {
     QuantizedConvOp op;
     op.conv.pads_begin = op.conv.pads_end = {size / 2, size / 2};
-    const TensorId w = constant(DType::i8, {k, c, size, size}, 3), bias = constant(DType::i32, {k}, 1);
+    op.conv.groups = groups;
+    const TensorId w = constant(DType::i8, {k, c / groups, size, size}, 3), bias = constant(DType::i32, {k}, 1);
     const TensorId zero = constant(DType::u8, {}, 7), none = constant(DType::i8, {}, 0);
     return b.op("QLinearConv", op,
                 {from, w, bias, zero, none, zero, b.floats({}, {0.5f}), b.floats({}, {0.25f}), b.floats({}, {8.f})});
   };
+  if (groups > 1) return b.done(layer(b.input({1, groups, 56, 56}, DType::u8), groups, groups, 3));
   return b.done(layer(layer(layer(b.input({1, 256, 28, 28}, DType::u8), 256, 64, 1), 64, 512, 3), 512, 512, 3));
 }
+inline Graph bytes() { return quantized_layers("bytes", 1); }
+inline Graph depthwise_bytes() { return quantized_layers("depthwise_bytes", 96); }
 
 // What one token of a language model asks for, attention of one query over 4096 keys and the shares of 32000 words, and the
 // mean of a whole plane: few results of much, for which GPUs share out the work on one.
