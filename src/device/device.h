@@ -74,7 +74,6 @@ struct Device {
   // Transfers between the host's memory and the device's: their rate, and what each takes beside its bytes - handing it over
   // and hearing of its end. 0: unknown, or there is no link.
   double link_bytes_per_second = 0, link_seconds = 0;
-  bool by_roofs = false;    // plans ask what its hardware allows, and no kernels that there are
   bool calibrated = false;  // rates were measured on this machine, not copied from a data sheet
   bool compiles = false;    // programs that come with a model are compiled there: NVRTC is at hand
   std::vector<MemoryLevel> memory;

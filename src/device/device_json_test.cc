@@ -127,9 +127,9 @@ TEST(DeviceJson, GpusHaveWorkgroupsOfSomeSize) {
 
 // Fields that versions before wrote and none read.
 TEST(DeviceJson, FormerFieldsAreReadOver) {
-  const auto device =
-      device_from_json(R"({"schema": "sparkle-device-1", "memory": [{"name": "L1", "bytes": 32768, "line_bytes": 64}],)"
-                       R"( "units": [{"name": "a", "n": 8, "alignment_elements": 4, "latency_cycles": 5}]})");
+  const auto device = device_from_json(
+      R"({"schema": "sparkle-device-1", "by_roofs": true, "memory": [{"name": "L1", "bytes": 32768, "line_bytes": 64}],)"
+      R"( "units": [{"name": "a", "n": 8, "alignment_elements": 4, "latency_cycles": 5}]})");
   ASSERT_TRUE(device.ok()) << device.error().message;
   EXPECT_EQ(device->memory[0].bytes, 32768);
   EXPECT_EQ(device->units[0].n, 8);

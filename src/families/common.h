@@ -15,9 +15,6 @@ namespace sparkle {
 // What most families say of element types other than f32.
 inline constexpr std::string_view kInF32 = "f16 and bf16 converted to f32 before it, f64 by the variant plain";
 
-// Whether this version has a backend for such devices: each begins with products.
-bool has_backend(const Device& device);
-
 // Whether this version has kernels for a math unit of the device.
 bool has_kernels(const Device& device, const MathUnit& unit);
 

@@ -52,7 +52,7 @@ struct Variant {
   std::string_view note;  // why it exists, one line
 
   // Whether there is a kernel of it for the device. Whether the device has the unit and the stage suits is the family's to say.
-  constexpr bool runs_on(const Device& device) const { return !device.by_roofs && backends.support(device.kind); }
+  constexpr bool runs_on(const Device& device) const { return backends.support(device.kind); }
   // Whether programs of its stages are compiled when they come with a model (Device::compiles).
   constexpr bool needs_compiler() const { return name == "compiled"; }
   // Whether it is written for workgroups of threads (Device::has_workgroups) and not for a core's vector registers.
