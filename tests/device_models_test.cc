@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 Device h200(bool compiles) {
   auto device = load_device(SPARKLE_SOURCE_DIR "/devices/h200.json");
   EXPECT_TRUE(device.ok());
-  device->by_roofs = false, device->compiles = compiles;
+  device->compiles = compiles;
   return *device;
 }
 
