@@ -9,6 +9,7 @@
 #include "device/device_json.h"
 #include "families/attention/attention.h"
 #include "families/gemm/gemm.h"
+#include "families/loops/tile_schedule.h"
 #include "families/pointwise/pointwise.h"
 #include "families/registry.h"
 #include "plan/choose/choose.h"
@@ -91,20 +92,20 @@ TEST(KernelSources, HoldWhatACudaKernelIsLaunchedWith) {
 TEST(KernelSources, HoldMapsOfOutputsWhoseRowsEndAtSixteenBytes) {
   auto device = load_device(SPARKLE_SOURCE_DIR "/devices/h200.json");
   ASSERT_TRUE(device.ok()) << device.error().message;
-  const auto text_of = [&](const Shape& y, int64_t stride, bool residual) {
+  const auto text_of = [&](const Dims& y, int64_t stride, bool residual) {
     Stage stage;
     GemmParams params;
     params.loader = Loader::window, params.window.filter = {1, 1, 1};
     params.epilogue.residuals_before = residual;
     stage.params = params;
-    const auto between = [&](const Shape& shape, int64_t channels) {
-      Shape wide = shape;
+    const auto between = [&](const Dims& shape, int64_t channels) {
+      Dims wide = shape;
       wide[1] = channels;
       return TensorDesc{DType::bf16, shape, channels_last(wide)};
     };
-    Shape x = y;
+    Dims x = y;
     x[1] = 64;
-    stage.inputs = {between(x, 64), dense_desc(DType::bf16, y.size() == 4 ? Shape{y[1], 64, 1, 1} : Shape{y[1], 64, 1})};
+    stage.inputs = {between(x, 64), dense_desc(DType::bf16, y.size() == 4 ? Dims{y[1], 64, 1, 1} : Dims{y[1], 64, 1})};
     if (residual) stage.inputs.push_back(between(y, y[1]));
     stage.outputs = {between(y, stride)};
     TileSchedule s;
@@ -119,8 +120,8 @@ TEST(KernelSources, HoldMapsOfOutputsWhoseRowsEndAtSixteenBytes) {
                            "    map of the residual: columns, rows of 256 x 392, boxes of 64 x 128\n"})
     EXPECT_NE(batch->find(part), std::string::npos) << part << "\n" << *batch;
   for (const auto& [shape, stride, taken] :
-       {std::tuple(Shape{1, 104, 7, 7}, 128, true), std::tuple(Shape{3, 100, 7, 7}, 128, false),
-        std::tuple(Shape{3, 104, 7, 7}, 108, false), std::tuple(Shape{4, 104, 50}, 104, true)}) {
+       {std::tuple(Dims{1, 104, 7, 7}, 128, true), std::tuple(Dims{3, 100, 7, 7}, 128, false),
+        std::tuple(Dims{3, 104, 7, 7}, 108, false), std::tuple(Dims{4, 104, 50}, 104, true)}) {
     const auto text = text_of(shape, stride, false);
     ASSERT_TRUE(text.ok()) << text.error().message;
     EXPECT_EQ(text->find("map of y") != std::string::npos, taken) << shape.to_string() << "\n" << *text;
