@@ -104,7 +104,7 @@ class PeerSteps:
         script = self.root / "scripts" / "gpu_peers.py"
         skip = "" if ours.exists() else f"'{ours}' holds no times of ours: run that phase first"
         command = [self.python, script, "table", "--ours", ours, "--peers", *peers]
-        return Step(f"table_{device}_{name}", command, 10, skip=skip)
+        return Step(f"table_{device}_{name}", command, 5, skip=skip)
 
     def video_peer(self, all_of):
         """The video UNet by PyTorch, and whether both engines computed the same network."""
@@ -131,14 +131,30 @@ class PeerSteps:
         table.skip = skip or table.skip
         yield table
 
-    def short_peers(self, device, names, ours):
-        """cuDNN and PyTorch on the layers with these in their names."""
-        layers = ["--layers", self.peer_layers(self.root / "shapes" / "gpu.csv")]
-        filters = [] if self.dry else [word for name in (*names, "few_") for word in ("--filter", name)]
+    def short_libraries(self, names, more):
+        """cuDNN on the layers with these in their names and few channels, and in bf16 on those of another list."""
+        layers = ["--layers", self.peer_layers(self.root / "shapes" / "gpu.csv"), *self.filters(*names, "few_")]
         search = ["--search-seconds", "0.05" if self.dry else "0.4"]
-        ways = ["--ways", "bf16_fused,bf16_alone,tf32_fused,f16_fused"]
-        _, step = self.peers_step("gpu", [*layers, *filters, *search, *ways], 60, "cudnn")
+        ways = ["--ways", "bf16_fused,bf16_alone,tf32_fused,f16_fused,f32_fused"]
+        _, step = self.peers_step("gpu", [*layers, *search, *ways], 45, "cudnn")
         yield step
-        _, step = self.peers_step("gpu", [*layers, *filters, "--ways", "bf16,bf16_fused,f16,f16_fused,tf32"], 40)
+        layers = ["--layers", self.peer_layers(more)]
+        _, step = self.peers_step(more.stem, [*layers, *search, "--ways", "bf16_fused,bf16_alone"], 40, "cudnn")
         yield step
-        yield next(self.tables("gpu", ours, "gpu"))
+        yield from self.tables(more.stem, self.folder, more.stem)
+
+    def short_torch(self, names, skip):
+        """PyTorch on the layers with these in their names and few channels, then on the video UNet."""
+        layers = ["--layers", self.peer_layers(self.root / "shapes" / "gpu.csv"), *self.filters(*names, "few_")]
+        _, step = self.peers_step("gpu", [*layers, "--ways", "bf16,bf16_fused,f16,f16_fused,tf32"], 25)
+        yield step
+        yield from self.tables("gpu", self.folder, "gpu")
+        sizes = "x".join(map(str, self.video_sizes()))
+        result, step = self.peers_step("video_unet", ["--layers", "--video-unet", sizes, "--ways", "bf16"], 25)
+        step.skip = step.skip or skip
+        yield step
+        for device in self.devices[:1]:
+            yield self.table(device, "video_unet", self.folder / device, [self.folder / result])
+
+    def filters(self, *names):
+        return [] if self.dry else [word for name in names for word in ("--filter", name)]

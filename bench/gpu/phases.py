@@ -8,6 +8,7 @@ import shutil
 import sys
 import tempfile
 
+import odd_shapes
 import pack
 from peer_steps import PeerSteps
 from runner import Step
@@ -43,9 +44,9 @@ TINY = "ic16ih8oc16oh8kh3ph1"
 class Plan(PeerSteps, ToolSteps):
     """Where things lie and what is asked for. `dry`: the smallest work that goes through the same steps."""
 
-    def __init__(self, root, folder, sparkle, devices, dry, python=sys.executable):
+    def __init__(self, root, folder, sparkle, devices, dry, python=sys.executable, seed=1):
         self.root, self.folder, self.sparkle = pathlib.Path(root), pathlib.Path(folder), sparkle
-        self.devices, self.dry, self.python = devices, dry, python
+        self.devices, self.dry, self.python, self.seed = devices, dry, python, seed
         self.made = pathlib.Path(tempfile.gettempdir()) / "sparkle_gpu"  # networks: nothing that archives take in
         self.numpy_python = self.not_compiled = None  # of a dry run's stand-ins, once they are asked for
         self.make, self.no_make = pathlib.Path(sparkle).parent / "bench" / "make_network", ""
@@ -61,12 +62,15 @@ class Plan(PeerSteps, ToolSteps):
         path = self.folder / f"resnet50_n{batch}.csv"
         with open(self.root / "shapes" / "resnet50.csv", newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
+        self.write_rows(path, [{**row, "name": f"{row['name']}_n{batch}", "n": batch} for row in rows])
+        return path
+
+    @staticmethod
+    def write_rows(path, rows):
         with open(path, "w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, rows[0].keys())
             writer.writeheader()
-            for row in rows:
-                writer.writerow({**row, "name": f"{row['name']}_n{batch}", "n": batch})
-        return path
+            writer.writerows(rows)
 
     def problems(self, path):
         """The layers of a list as benchdnn writes them: `sparkle bench --batch` takes these without bias and activation."""
@@ -132,7 +136,9 @@ class Plan(PeerSteps, ToolSteps):
 
     def tests(self):
         for device in self.devices:
-            yield self.self_tests(device, 300)
+            yield self.self_tests(device, 260)
+            for precision in PRECISIONS[device]:
+                yield self.odd_shapes(device, precision, 34 if device == "cuda" else 45)
             vectors = self.root / "tests" / "vectors"
             yield Step(
                 f"{device}_vectors",
@@ -147,9 +153,25 @@ class Plan(PeerSteps, ToolSteps):
                 170,
             )
 
-    def self_tests(self, device, seconds):
+    def self_tests(self, device, seconds, slow=False):
         command = [self.sparkle, "verify", "--kernels", "--device", device]
-        return Step(f"{device}_kernels", command + (["copy", "pool"] if self.dry else []), seconds)
+        return Step(f"{device}_kernels", command + (["copy", "pool"] if self.dry else []), seconds, slow=slow)
+
+    def odd_shapes(self, device, precision, seconds, count=odd_shapes.COUNT):
+        """Small layers that nothing divides, alone and with bias and ReLU: bench holds whole outputs to double precision."""
+        rows = odd_shapes.layers(self.seed, odd_shapes.COUNT_DRY if self.dry else count)
+        path = self.folder / f"odd_shapes_{count}.csv"
+        self.write_rows(path, rows)
+        problems = self.problems(path)
+        text = problems.read_text(encoding="utf-8")
+        both = problems.with_name(f"odd_shapes_{count}_both.benchdnn")
+        both.write_text(f"--dir=FWD_D\n{text}--dir=FWD_B\n--attr-post-ops=relu\n{text}", encoding="utf-8")
+        kind = TYPES.get(precision, "f32")
+        what = ["--batch", both, "--dt", kind, *(OPTIONS[precision] if kind == "f32" else []), "--seed", str(self.seed)]
+        step = self.bench(device, precision, "odd_shapes", what, seconds)
+        if not self.dry:
+            step.command[-2:-2] = ["--rounds", "1", "--round-ms", "1"]
+        return step
 
     def kernels(self):
         for device in self.devices:
@@ -177,9 +199,8 @@ class Plan(PeerSteps, ToolSteps):
         for precision in ("tf32", "fp16"):
             what = ["--conv", "ic1ih12oc4oh6kh7ph0"] if self.dry else few
             yield self.bench("cuda", precision, "planes", [*what, "--planes"], seconds)
-        if ladder_seconds:
-            conv = "ic4ih12oc4oh6kh7ph0" if self.dry else "mb10000ic4ih40oc16oh34kh7ph0"
-            yield self.bench("cuda", "tf32", "planes_ladder", ["--conv", conv, "--planes", "--ladder"], ladder_seconds)
+        conv = "ic4ih12oc4oh6kh7ph0" if self.dry else "mb10000ic4ih40oc16oh34kh7ph0"
+        yield self.bench("cuda", "tf32", "planes_ladder", ["--conv", conv, "--planes", "--ladder"], ladder_seconds)
 
     def crossover(self, device, seconds):
         """It prints a table, and writes no JSON."""
@@ -200,30 +221,31 @@ class Plan(PeerSteps, ToolSteps):
 
     def find_make(self):
         """The program that makes networks: unpacked where it was packed, else the build's; `no_make` says why there is none."""
-        packed = self.root / pack.PACKED_TOOL
+        travelled, built = self.root / pack.PACKED_TOOL, self.make
+        packed = travelled if travelled.exists() or built.exists() else pack.packed(self.root, pack.PACKED_TOOL)
         try:
             self.made.mkdir(parents=True, exist_ok=True)
-            if packed.exists():
+            if packed and packed.exists():
                 self.make = self.made / "make_network"
-                pack.unpack(self.root, self.make)
+                pack.unpack(packed, self.make)
         except (OSError, pack.lzma.LZMAError) as error:
             self.no_make = f"'{packed}' cannot be unpacked into '{self.made}': {error}"
         if not self.no_make and not self.make.exists():
-            self.no_make = f"neither '{packed}' nor '{self.make}' is there"
+            self.no_make = f"neither '{travelled}' nor '{built}' is there"
 
     def video_sizes(self):
         return VIDEO_DRY if self.dry else VIDEO
 
-    def make_video(self, precision, skip):
+    def make_video(self, precision, skip, seconds=0):
         batch, base, size = map(str, self.video_sizes())
         network = self.made / f"video_unet_{precision}.onnx"
         sizes = ["--batch", batch, "--base", base, "--size", size, "--type", TYPES[precision]]
         command = [self.make, "video_unet", network, *sizes]
-        return network, Step(f"make_video_unet_{precision}", command, MAKE_SECONDS[precision], skip=skip)
+        return network, Step(f"make_video_unet_{precision}", command, seconds or MAKE_SECONDS[precision], skip=skip)
 
-    def drop_video(self, skip):
+    def drop_video(self, skip, seconds=10):
         files = [self.made / f"video_unet_{precision}.onnx{end}" for precision in TYPES for end in ("", ".data")]
-        return Step("drop_video_unet", ["rm", "-f", *files], 10, skip=skip)
+        return Step("drop_video_unet", ["rm", "-f", *files], seconds, skip=skip)
 
     def no_video(self):
         return self.no_make or ("" if "cuda" in self.devices else "it is for --device cuda")
@@ -264,8 +286,8 @@ class Plan(PeerSteps, ToolSteps):
             yield self.held_video(step)
             yield self.with_full_edges(step, step.result.replace("model_", "edges_"))
 
-    def held_video(self, step):
-        return Step("video_unet_memory", [self.python, "-c", HELD, self.folder / step.result], 10, skip=step.skip)
+    def held_video(self, step, seconds=10):
+        return Step("video_unet_memory", [self.python, "-c", HELD, self.folder / step.result], seconds, skip=step.skip)
 
     def with_full_edges(self, step, result):
         """The same where no kernel of a graph begins before the one that it follows is over: what programmatic edges bring."""
@@ -318,29 +340,35 @@ class Plan(PeerSteps, ToolSteps):
 
     def short(self):
         """Of a card that is lent for a quarter of an hour: whether every kernel is right, then what is compared with others -
-        the layers in bf16 that bounds differ for, the video UNet, planes of few channels - each with its peer."""
-        device = self.devices[0]
-        yield self.devices_step(device, 60)
-        yield self.self_tests(device, 100)
-        names = ("compute_", "l2_", "memory_", "conv_4x4")
+        strict fp32, the layers in bf16 that bounds differ for, planes of few channels, ResNet-50's layers, the video UNet -,
+        each with its peer."""
+        device, cuda = self.devices[0], self.devices[0] == "cuda"
         precision = PRECISIONS[device][0]
-        yield self.gpu_layers(device, precision, 50, names)
-        if device == "cuda":
-            yield from self.planes(30, 0)
-        yield from self.short_peers(device, names, self.folder)
+        yield self.devices_step(device, 25)
+        yield self.self_tests(device, 120, slow=True)
+        step = self.odd_shapes(device, precision, 20, 20)
+        step.slow = True  # a card that is slow to begin is no finding
+        yield step
+        yield self.gpu_layers(device, "fp32", 25, ("valid_",))
+        names = ("compute_", "l2_", "memory_", "conv_4x4")
+        yield self.gpu_layers(device, precision, 40, names)
+        if cuda:
+            yield from self.planes(25, 20)
+        layers = self.batched(32)
+        what = ["--conv", TINY] if self.dry else ["--layers", layers]
+        yield self.bench(device, precision, layers.stem, what, 30)
+        if cuda:
+            yield self.alone(device, precision, layers, 25)
+        yield from self.short_libraries(("valid_", *names), layers)
         self.find_make()
         skip = self.no_video()
-        network, step = self.make_video("bf16", skip)
+        network, step = self.make_video("bf16", skip, 20)
         yield step
-        step = self.bench_video("bf16", network, 50)
+        step = self.bench_video("bf16", network, 35)
         yield step
-        yield self.held_video(step)
-        yield self.drop_video(skip)
-        sizes = "x".join(map(str, self.video_sizes()))
-        result, step = self.peers_step("video_unet", ["--layers", "--video-unet", sizes, "--ways", "bf16"], 40)
-        step.skip = step.skip or skip
-        yield step
-        yield self.table(device, "video_unet", self.folder / device, [self.folder / result])
+        yield self.held_video(step, 5)
+        yield self.drop_video(skip, 5)
+        yield from self.short_torch(names, skip)
 
     def tune(self):
         for device in self.devices:

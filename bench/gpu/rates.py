@@ -6,7 +6,37 @@ import json
 import pathlib
 import re
 
-TOLERANCE = 1.03
+TOLERANCE = 1.03  # of a peak; probes that lie further apart than that judge nothing
+
+
+def compute_probe(row, unit):
+    """What was probed of this unit beside a row; empty where nothing was."""
+    probed = row.get("roofs", {}).get("compute", {})
+    return probed if probed.get("of") == unit and probed.get("probed", 0) > 0 else {}
+
+
+def apart(probed):
+    """Whether probes saw clocks so different that none of them is the layer's."""
+    return probed.get("spread_percent", 0) > 100 * (TOLERANCE - 1)
+
+
+def probes_apart(path):
+    """A sentence on the rows whose probes cannot judge them; empty where there are none."""
+    try:
+        data = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    if not isinstance(data, dict) or not isinstance(data.get("device"), dict):
+        return ""
+    worst, names = 0.0, []
+    for row in data.get("rows", []):
+        unit = re.search(r"\bunit=(\S+)", row.get("schedule") or "")
+        probed = compute_probe(row, unit[1]) if unit else {}
+        if probed and apart(probed):
+            worst, names = max(worst, probed["spread_percent"]), [*names, row.get("name")]
+    if not names:
+        return ""
+    return f"probes lie up to {worst:.1f} % apart and judge nothing of {', '.join(map(str, names))}: data sheets do"
 
 
 def above_peak(path):
@@ -24,14 +54,13 @@ def above_peak(path):
         unit = re.search(r"\bunit=(\S+)", row.get("schedule") or "")
         if not unit:
             continue
-        probed = row.get("roofs", {}).get("compute", {})
-        measured = probed.get("of") == unit[1] and probed.get("probed", 0) > 0
+        probed = compute_probe(row, unit[1])
+        measured = bool(probed) and not apart(probed)
         peak = probed["probed"] if measured else peaks.get(unit[1])
-        # Probes that lie apart saw other clocks than the layer may have had.
-        allowed = TOLERANCE + (probed.get("spread_percent", 0) / 100 if measured else 0)
         rate = (row.get("executed_gflops") or 0) * 1e9
-        if peak and rate > allowed * peak:
-            whence = "probed" if measured else "by its data sheet, nothing was probed"
+        if peak and rate > TOLERANCE * peak:
+            why = "its probes lie apart" if probed else "nothing was probed"
+            whence = "probed" if measured else f"by its data sheet, {why}"
             found.append(
                 f"{row.get('name')}: {rate * 1e-12:.1f} TFLOP/s by {unit[1]}, whose peak is {peak * 1e-12:.1f} ({whence})"
             )

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import tarfile
@@ -29,10 +30,12 @@ class Step:
 
 
 class Runner:
-    """Runs steps into FOLDER/PHASE; `budget`: seconds for all of them, 0 for ever."""
+    """Runs steps into OUT/PHASE; `budget`: seconds for all of them, 0 for ever. `archives`: another folder for the archive;
+    `most`: the bytes that it may have, for which caches are left out, 0 for any."""
 
-    def __init__(self, out, phase, budget=0, environment=None):
+    def __init__(self, out, phase, budget=0, environment=None, archives=None, most=0):
         self.out, self.phase, self.folder = pathlib.Path(out), phase, pathlib.Path(out) / phase
+        self.archives, self.most, self.without_cache = pathlib.Path(archives or out), most, False
         self.folder.mkdir(parents=True, exist_ok=True)
         # What a driver compiles for a card that the kernels hold no code for goes with our own caches.
         cache = self.out / "cache"
@@ -75,12 +78,30 @@ class Runner:
         self.archive()
 
     def archive(self):
-        path, part = self.out / f"gpu_{self.phase}.tar.gz", self.out / f".gpu_{self.phase}.part"
-        with tarfile.open(part, "w:gz") as archive:
-            for folder in (self.folder, self.out / "cache"):
+        path, part = self.archives / f"gpu_{self.phase}.tar.gz", self.out / f".gpu_{self.phase}.part"
+        self.pack_into(part)
+        if self.most and part.stat().st_size > self.most and not self.without_cache and (self.out / "cache").exists():
+            sentence = f"caches are left out of '{path.name}', which would take {part.stat().st_size >> 20} MiB with them"
+            self.without_cache, self.about["caches"] = True, sentence
+            print(f"{'':7} {sentence}", flush=True)
+            self.write()
+            return
+        if self.most and part.stat().st_size > self.most and "size" not in self.about:
+            self.about["size"] = f"'{path.name}' takes {part.stat().st_size >> 20} MiB: what brings files back may leave it"
+            print(f"{'':7} {self.about['size']}", flush=True)
+        # The folder of archives may lie on another file system, and holds nothing that is not whole.
+        if self.archives == self.out:
+            os.replace(part, path)
+            return
+        there = path.with_name(f".{path.name}.part")
+        shutil.move(part, there)
+        os.replace(there, path)
+
+    def pack_into(self, file):
+        with tarfile.open(file, "w:gz") as archive:
+            for folder in (self.folder, *([] if self.without_cache else [self.out / "cache"])):
                 if folder.exists():
                     archive.add(folder, arcname=folder.name)
-        os.replace(part, path)
 
     def run(self, step):
         """Whether the step passed."""

@@ -12,10 +12,10 @@ FEW = {"few_1x86": "mb10000ic1ih86oc4oh80kh7ph0", "few_4x40": "mb10000ic4ih40oc1
 MEMCHECK = {
     "gemm": 100, "attention": 40, "depthwise": 25, "deform": 12, "pool": 10, "reduce": 10, "softmax": 10, "normalize": 10,
     "copy": 10, "pointwise": 10, "quantize": 10, "resize": 10, "top_k": 10, "gather": 7, "scatter": 7, "pad": 7, "scan": 7,
-    "triangle": 7, "rotary": 7, "sample": 7,
+    "triangle": 7, "rotary": 7, "sample": 7, "non_max": 7,
 }
 RACECHECK = {
-    "gemm": 100, "attention": 40, "depthwise": 20, "deform": 15, "pool": 10, "reduce": 12, "softmax": 12, "normalize": 12,
+    "gemm": 100, "attention": 40, "depthwise": 20, "deform": 10, "pool": 10, "reduce": 10, "softmax": 12, "normalize": 12,
     "scan": 10, "top_k": 12, "copy": 10,
 }
 

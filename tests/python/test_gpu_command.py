@@ -1,4 +1,4 @@
-"""scripts/gpu without a GPU: no step loses another's results, archives are complete at any time, limits and rates are kept."""
+"""scripts/gpu without a GPU: no step loses another's results, archives are complete at any time, limits are kept."""
 
 import csv
 import json
@@ -13,9 +13,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench" / "gpu"))
 
-import pack  # noqa: E402
 import phases  # noqa: E402
-import rates  # noqa: E402
 from runner import Runner, Step  # noqa: E402
 
 
@@ -103,58 +101,6 @@ def test_caches_come_from_archives_alone(tmp_path):
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "no caches can be taken from" in done.stderr
-
-
-def test_rates_above_the_peak_are_named(tmp_path):
-    units = [{"name": "mma-f16", "total_flops_per_second": 1e12}, {"name": "fma-f16"}]
-    roofs = {"compute": {"of": "mma-f16", "rate": 1.01e12, "probed": 0.9e12, "spread_percent": 4.0}}
-    other = {"compute": {"of": "fma-f32", "rate": 1.01e12, "probed": 0.1e12, "spread_percent": 0.0}}
-    rows = [
-        {"name": "right", "schedule": "variant=mma unit=mma-f16 m=64", "executed_gflops": 1020.0},
-        {"name": "wrong", "schedule": "variant=mma unit=mma-f16 m=64", "executed_gflops": 1040.0},
-        {"name": "unknown", "schedule": "variant=x unit=fma-f16", "executed_gflops": 1e9},
-        {"name": "failed"},
-        {"name": "below", "schedule": "variant=mma unit=mma-f16 m=64", "executed_gflops": 960.0, "roofs": roofs},
-        {"name": "above", "schedule": "variant=mma unit=mma-f16 m=64", "executed_gflops": 970.0, "roofs": roofs},
-        {"name": "another unit", "schedule": "variant=mma unit=mma-f16 m=64", "executed_gflops": 960.0, "roofs": other},
-    ]
-    file = tmp_path / "layers.json"
-    file.write_text(json.dumps({"device": {"units": units}, "rows": rows}), encoding="utf-8")
-    assert rates.above_peak(file) == [
-        "wrong: 1.0 TFLOP/s by mma-f16, whose peak is 1.0 (by its data sheet, nothing was probed)",
-        "above: 1.0 TFLOP/s by mma-f16, whose peak is 0.9 (probed)",
-    ]
-    for text in ("[]", '{"device": "NVIDIA H200", "layers": {}}'):  # the latter is a file of peers
-        file.write_text(text, encoding="utf-8")
-        assert rates.above_peak(file) == []
-    assert rates.above_peak(tmp_path / "none.json") == []
-
-
-def test_what_travels_is_limited(tmp_path, monkeypatch):
-    copies = tmp_path / "strip"
-    copies.write_text('#!/bin/sh\ncp "$3" "$2"\n', encoding="utf-8")
-    copies.chmod(0o755)
-    sparkle = tmp_path / "sparkle"
-    sparkle.write_bytes(b"\0" * 1000)
-    size, command = pack.pack(ROOT, sparkle, tmp_path / "to", strip=copies)
-    assert (tmp_path / "to" / "scripts" / "gpu").exists() and size < pack.MOST_ALL and command == 1000
-    assert (tmp_path / "to" / "bench" / "gpu" / "peers" / "cudnn.py").exists()
-    monkeypatch.setattr(pack, "MOST_BINARY", 999)
-    with pytest.raises(pack.TooLarge, match="may travel"):
-        pack.pack(ROOT, sparkle, tmp_path / "to", strip=copies)
-
-
-def test_the_program_that_makes_networks_travels_compressed(tmp_path):
-    copies = tmp_path / "strip"
-    copies.write_text('#!/bin/sh\ncp "$3" "$2"\n', encoding="utf-8")
-    copies.chmod(0o755)
-    (tmp_path / "bench").mkdir()
-    (tmp_path / "bench" / "make_network").write_text("#!/bin/sh\necho made $2\n" + "#" * 100000, encoding="utf-8")
-    (tmp_path / "sparkle").write_bytes(b"\0" * 1000)
-    pack.pack(ROOT, tmp_path / "sparkle", tmp_path / "to", strip=copies)
-    assert (tmp_path / "to" / pack.PACKED_TOOL).stat().st_size < 5000
-    pack.unpack(tmp_path / "to", tmp_path / "there" / "make")
-    assert subprocess.run([tmp_path / "there" / "make", "x", "y"], capture_output=True, check=True).stdout == b"made y\n"
 
 
 def test_the_video_network_runs_in_each_type_and_goes_again(tmp_path, monkeypatch):
@@ -259,8 +205,16 @@ def test_a_network_that_holds_too_much_of_the_card_is_a_failure(tmp_path, monkey
 
 def test_the_short_phase_has_ours_and_peers(tmp_path, monkeypatch):
     names = [step.name for step in steps_of("short", ("cuda",), tmp_path, monkeypatch)]
-    for name in ("cuda_kernels", "cuda_bf16_gpu", "cuda_tf32_planes", "peers_gpu", "cuda_bf16_video_unet", "peers_video_unet"):
-        assert name in names
+    right = ["cuda_devices", "cuda_kernels", "cuda_bf16_odd_shapes"]
+    fast = ["cuda_fp32_gpu", "cuda_bf16_gpu", "cuda_tf32_planes", "cuda_tf32_planes_ladder", "cuda_bf16_resnet50_n32"]
+    peers = ["cuda_bf16_alone_resnet50_n32", "cudnn_gpu", "cudnn_resnet50_n32", "table_cuda_resnet50_n32"]
+    last = ["cuda_bf16_video_unet", "peers_gpu", "peers_video_unet"]
+    assert names[:3] == right and [name for name in names[3:] if name in fast + peers + last] == fast + peers + last
+    steps = {step.name: step for step in steps_of("short", ("cuda",), tmp_path, monkeypatch)}
+    assert [step.name for step in steps.values() if step.slow] == right[1:]
+    assert "valid_" in steps["cuda_fp32_gpu"].command
+    asked = list(map(str, steps["cudnn_gpu"].command))
+    assert "valid_" in asked and "f32_fused" in asked[asked.index("--ways") + 1].split(",")
     command = [sys.executable, ROOT / "scripts" / "gpu", "--minutes", "10", "--dry", "--out", tmp_path / "there"]
     sparkle = tmp_path / "sparkle"
     sparkle.write_text("#!/bin/sh\nexit 0\n", encoding="utf-8")
