@@ -60,6 +60,7 @@ void barrier_arrive(SharedAddress barrier, uint32_t expect_bytes) {
   touch(barrier, 8, *self().warp, Access::read, "mbarrier.arrive");
   if (b.pending == 0) fault("more arrivals at an mbarrier than it counts");
   b.bytes += expect_bytes;
+  for (Word* word : self().warp->unfenced) word->given_unfenced = true;
   release(b.open);
   --b.pending;
   end_phase(b);

@@ -29,6 +29,7 @@ inline void join(Clock& to, const Clock& from) {
 
 struct Block;
 struct Warp;
+struct Word;
 struct Cluster;
 
 // What several threads come to, and the last one does for all.
@@ -78,6 +79,7 @@ struct Warp {
   std::vector<Thread*> threads;
   Meeting meeting;
   Clock clock;
+  std::vector<Word*> unfenced;  // words that it read, with no proxy fence since
 };
 // Four warps that multiply together.
 struct Warpgroup {
@@ -93,6 +95,7 @@ struct Word {
   uint32_t written = 0;
   bool generic = false;          // written by a thread, and no proxy fence since
   uint64_t generic_readers = 0;  // warps that read it, and had no proxy fence since: a bit each
+  bool given_unfenced = false;   // one of them has arrived at an mbarrier since: a fence comes too late
 };
 
 struct Block {

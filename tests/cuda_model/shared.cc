@@ -47,10 +47,13 @@ void touch(SharedAddress address, uint32_t bytes, Warp& warp, Access access, con
     if (access == Access::async_read && word.generic) {
       fault(std::string(what) + " of byte " + std::to_string(i * 4) + " that threads wrote with no fence.proxy.async behind");
     }
-    if (access == Access::async_write && word.generic_readers != 0) {
+    if (access == Access::async_write && (word.generic_readers != 0 || word.given_unfenced)) {
       fault(std::string(what) + " to byte " + std::to_string(i * 4) + " that threads read with no fence.proxy.async behind");
     }
-    if (access == Access::read) word.generic_readers |= uint64_t{1} << me % 64;
+    if (access == Access::read && (word.generic_readers >> me % 64 & 1) == 0) {
+      word.generic_readers |= uint64_t{1} << me % 64;
+      warp.unfenced.push_back(&word);
+    }
     if (access == Access::read || access == Access::async_read) {
       reads[me] = warp.clock[me];
       continue;
@@ -103,8 +106,9 @@ void fence_async_proxy() {
   Warp& warp = *self().warp;
   for (Word& word : warp.block->words) {
     if (word.writer == static_cast<int32_t>(warp.number)) word.generic = false;
-    word.generic_readers &= ~(uint64_t{1} << warp.number % 64);
   }
+  for (Word* word : warp.unfenced) word->generic_readers &= ~(uint64_t{1} << warp.number % 64);
+  warp.unfenced.clear();
 }
 
 }  // namespace cuda_model
