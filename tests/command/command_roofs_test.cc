@@ -125,7 +125,7 @@ TEST_F(CommandRoofs, UnitsWithoutKernelsAreMarked) {
   };
   const auto [gpu_units, gpu_marks] = marks("h200");
   EXPECT_GT(gpu_units, 0);
-  EXPECT_EQ(gpu_units, gpu_marks);
+  EXPECT_EQ(gpu_marks, 0);  // CUDA's kernels are for each of them
   const auto [arm_units, arm_marks] = marks("graviton3-neoverse-v1");
   EXPECT_EQ(arm_units - arm_marks, 3);  // sve, neon and neon-dot
 }
