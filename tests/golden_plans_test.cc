@@ -250,8 +250,9 @@ TEST(GoldenPlans, MeasuredGpusArePlannedLikeDescribedOnes) {
         const std::string& variant = variant_of(step.schedule);
         ++have[variant];
         const auto* params = get_if<GemmParams>(&step.stage.params);
-        if (params && params->loader == Loader::window)
+        if (params && params->loader == Loader::window) {
           EXPECT_TRUE(variant == "implicit" || variant == "points" || variant == "cooperative") << step.name << ": " << variant;
+        }
       }
       EXPECT_GE(have["cooperative"], want["cooperative"] * 9 / 10);
       const double ratio = measured->predicted_seconds() / described->predicted_seconds();
