@@ -130,7 +130,7 @@ def test_options_of_fix(tmp_path):
         [onnx.helper.make_tensor_value_info("y", f32, [1, 129, 64, 64])], [onnx.numpy_helper.from_array(weights, "w")])
     odd = onnx.helper.make_model(odd, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(odd, tmp_path / "odd.onnx")
-    padded = [sparkle.fix(tmp_path / "odd.onnx", file, target="a4500", max_extra=extra, proof="none").rewrites
+    padded = [sparkle.fix(tmp_path / "odd.onnx", file, target="a100", max_extra=extra, proof="none").rewrites
               for extra in (0, 300)]
     assert "limit" in str(padded[0]) and "67 -> 72" not in str(padded[0]) and "67 -> 72" in str(padded[1])
     assert sparkle.fix(MODEL, file, proof="none", shapes=shapes).outputs == []
