@@ -87,6 +87,7 @@ void sync_cluster();
 void wait_for_prerequisites();  // griddepcontrol.wait
 void launch_dependents();
 uint32_t atomic_add(uint32_t* at, uint32_t value);
+void wait_for_word(const uint32_t* at, uint32_t value);  // until it has this value
 uint32_t atomic_min(uint32_t* at, uint32_t value);
 
 SharedAddress shared_base();

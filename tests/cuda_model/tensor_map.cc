@@ -18,11 +18,11 @@ std::deque<MapShape>& shapes() {
 uint32_t element_bytes(MapType type) {
   return type == MapType::u8 ? 1 : type == MapType::u16 || type == MapType::f16 || type == MapType::bf16 ? 2 : 4;
 }
-// What the engine does to floats on their way by a map of tf32.
+// What the engine does to floats on their way by a map of tf32: to nearest, ties to even.
 void round_to_tf32(unsigned char* at) {
   uint32_t bits = 0;
   std::memcpy(&bits, at, 4);
-  bits = (bits & 0x7f800000u) == 0x7f800000u ? bits & ~0x1fffu : (bits + 0x1000u) & ~0x1fffu;
+  bits = (bits & 0x7f800000u) == 0x7f800000u ? bits & ~0x1fffu : (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
   std::memcpy(at, &bits, 4);
 }
 // `stored`: stores end at whole 16 bytes of the innermost axis, not at its last element (seen on Hopper; loads end there).
