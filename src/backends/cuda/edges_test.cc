@@ -90,6 +90,42 @@ TEST(CudaEdges, AnotherWordForThemIsRefused) {
   EXPECT_EQ(context.error().message, "The environment's SPARKLE_CUDA_EDGES is 'soft'; it may be 'full' or 'programmatic'.");
 }
 
+// Steps of empty outputs have no launches and hand on what they wait for: two of them behind one launch name it twice to what
+// follows both, and a node that depends on another one twice is refused.
+TEST(CudaEdges, StepsWithoutLaunchesHandOnALaunchOnce) {
+  const auto backend = test_backend();
+  const auto sum_of = [&](int64_t count) {
+    Stage stage;
+    stage.params = PointwiseParams{2, {{PointwiseOp::add, 0, 1, 0, 0, 0}}};
+    stage.inputs = {dense_desc(DType::f32, {count}), dense_desc(DType::f32, {count})};
+    stage.outputs = {dense_desc(DType::f32, {count})};
+    return *backend->compile(stage, LoopSchedule{"interpreted", "fma-f32", 0}, 0);
+  };
+  const auto sum = sum_of(kCount), nothing = sum_of(0);
+  std::vector<Launch> launches;
+  for (const auto& [kernel, y] : {std::pair(sum.get(), 1), {nothing.get(), 2}, {nothing.get(), 3}, {sum.get(), 1}}) {
+    Launch& l = launches.emplace_back();
+    const int x = kernel == sum.get() ? 0 : 1;
+    l.kernel = kernel;
+    l.inputs = {{x, 0}, {x, 0}}, l.outputs = {{y, 0}};
+    l.workspace = {y, 0};
+  }
+  const auto program = *backend->record(launches);
+  const std::vector<float> ones(kCount, 1);
+  std::vector<std::shared_ptr<Buffer>> buffers{uploaded(*backend, ones.data(), kCount * 4)};
+  for (int i = 0; i < 3; ++i) buffers.push_back(*backend->allocate(kCount * 4, MemoryKind::device));
+  std::vector<Buffer*> slots;
+  for (const auto& b : buffers) slots.push_back(b.get());
+  const unsigned long long before = model_counts().early_launches;
+  const auto token = backend->submit(*program, slots, {});
+  ASSERT_TRUE(token.ok()) << token.error().message;
+  ASSERT_TRUE(backend->wait(*token).ok());
+  EXPECT_EQ(model_counts().early_launches - before, 1u);
+  std::vector<float> got(kCount);
+  download(*backend, *buffers[1], got.data(), kCount * 4);
+  EXPECT_EQ(got, std::vector<float>(kCount, 2));
+}
+
 // No card has taken such a graph from us yet: where one does not, the sentence says what to do.
 TEST(CudaEdges, ADriverThatDoesNotTakeThemIsASentence) {
   for (const char* call : {"cuGraphAddDependencies_v2", "cuGraphInstantiateWithFlags"}) {

@@ -91,6 +91,9 @@ CudaProgram::CudaProgram(const Workshop& shop, std::span<const Launch> launches)
       for (size_t i = 0; i < before[s].size(); ++i)
         if (before[s][i]) over[i] = true;
     }
+    // Steps without launches hand on what they wait for, so several may name one launch, and a node may depend on it once.
+    std::sort(waits_for.begin(), waits_for.end());
+    waits_for.erase(std::unique(waits_for.begin(), waits_for.end()), waits_for.end());
     steps_.push_back(launches_.size());
     std::vector<size_t> tails;
     for (const KernelLaunch& launch : kernel.launches) {
