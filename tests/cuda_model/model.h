@@ -48,6 +48,8 @@ void forget_memory(const void* begin);
 struct alignas(64) TensorMap {
   uint64_t words[16];
 };
+// The bit of words[1] that drivers up to CUDA 13.1 set wrongly for tensors below 128 KB; the model stumbles over it.
+inline constexpr uint64_t kWrongBit = uint64_t{1} << 21, kSmallTensor = 131072;
 enum class MapType : uint32_t { u8, u16, u32, f16, bf16, f32, tf32 };
 struct MapShape {
   MapType type = MapType::u8;

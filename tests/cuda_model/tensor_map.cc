@@ -11,6 +11,7 @@ namespace cuda_model {
 namespace {
 
 constexpr uint64_t kMark = 0x70616d726f736e74u;
+constexpr size_t kPlace = 15;  // programs write to none of the words but the second
 std::deque<MapShape>& shapes() {
   static std::deque<MapShape> all;
   return all;
@@ -104,7 +105,7 @@ std::string encode(const MapShape& shape, TensorMap& map) {
   shapes().push_back(shape);
   map = {};
   map.words[0] = kMark;
-  map.words[1] = reinterpret_cast<uint64_t>(&shapes().back());
+  map.words[kPlace] = reinterpret_cast<uint64_t>(&shapes().back());
   return {};
 }
 
@@ -113,7 +114,8 @@ MapShape decode(const void* map) {
   TensorMap copy;
   std::memcpy(&copy, map, sizeof(copy));
   if (copy.words[0] != kMark) fault("a tensor map that was never encoded");
-  return *reinterpret_cast<const MapShape*>(copy.words[1]);
+  if (copy.words[1] & kWrongBit) fault("a map of a small tensor with the bit that drivers up to CUDA 13.1 set wrongly");
+  return *reinterpret_cast<const MapShape*>(copy.words[kPlace]);
 }
 uint32_t box_bytes(const MapShape& shape) {
   uint32_t elements = 1;
