@@ -341,7 +341,8 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
     outputs.rank = 2, outputs.address = y.data(), added.rank = 3, added.address = residual[0].data();
     outputs.size[0] = added.size[0] = unsigned_of(all_k), outputs.size[1] = added.size[2] = unsigned_of(record.m);
     outputs.strides[1] = added.strides[1] = added.strides[2] = unsigned_of(bytes * y_row), added.size[1] = 1;
-    outputs.box[0] = added.box[0] = static_cast<uint32_t>(128 / bytes), outputs.box[1] = kBoxRows, added.box[1] = 1, added.box[2] = kWgmmaM;
+    outputs.box[0] = added.box[0] = static_cast<uint32_t>(128 / bytes), outputs.box[1] = kBoxRows, added.box[1] = 1,
+    added.box[2] = kWgmmaM;
     for (auto [shape, map] : {std::pair(&outputs, &tma.y), std::pair(&added, &tma.residual)}) {
       if (!tma.boxes) break;
       const std::string refused = cuda_model::encode(*shape, *reinterpret_cast<cuda_model::TensorMap*>(map));

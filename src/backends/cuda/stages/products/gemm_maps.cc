@@ -139,10 +139,10 @@ std::optional<BoxMaps> boxes_of(const Stage& stage, const GemmSetup& setup, cons
   b.columns = static_cast<uint64_t>(setup.instances) * static_cast<uint64_t>(g.n), b.rows = static_cast<uint64_t>(g.m);
   if (b.columns % static_cast<uint64_t>(chunk) != 0) return std::nullopt;  // stores end at whole 16 bytes
   if (!whole(y, g.y_strides, g.y_channel)) return std::nullopt;
-  b.type = bytes == 1                ? CuTensorType::u8
-           : bytes == 4              ? CuTensorType::f32
+  b.type = bytes == 1               ? CuTensorType::u8
+           : bytes == 4             ? CuTensorType::f32
            : y.dtype == DType::bf16 ? CuTensorType::bf16
-                                     : CuTensorType::f16;
+                                    : CuTensorType::f16;
   b.box_columns = static_cast<uint32_t>(line);
   b.y_row = static_cast<uint64_t>(g.y_strides[3] * bytes);
   if (residuals == 1) {

@@ -36,7 +36,8 @@ std::map<std::string, int> run_all(int64_t x, int64_t w) {
     for (const Schedule& schedule : gemm_info().schedules(stage, variant, backend->device(), why)) {
       for (const uint32_t constants : {0u, ~1u}) {
         const Status ran = run_sample(*backend, stage, schedule, constants, {});
-        EXPECT_TRUE(ran.ok()) << to_text(schedule) << " constants " << constants << ": " << (ran.ok() ? "" : ran.error().message);
+        EXPECT_TRUE(ran.ok()) << to_text(schedule) << " constants " << constants << ": "
+                              << (ran.ok() ? "" : ran.error().message);
       }
       ++run[variant_of(schedule)];
     }
