@@ -2,10 +2,10 @@
 code, for kernels whose outputs have 16 bits.
 
 Many ways lead from the loop's end to the tile's, which is a jump back to the next one or the kernel's end. Counted is the one
-that rounds and stores most in wide pieces (F2FP, STG.E.128, STSM, UTMASTG), and of these the shortest: whole tiles whose
+that rounds and then stores most in wide pieces (F2FP; STG.E.128, STSM, UTMASTG), and of these the shortest: whole tiles whose
 columns lie side by side, with factors and bias, without a residual or an activation (where ReLU is a part of the rounding, with
-it). No way is one that stores single elements of 16 bits, that makes other blocks wait for what it has stored (MEMBAR.SC.GPU:
-sums in parts), or that calls what may be out of line.
+it). What is stored before anything is rounded counts for nothing: parts of sums, for other blocks. No way is one that stores
+single elements of 16 bits, that reads what other blocks have stored (LDG.STRONG), or that calls what may be out of line.
 
 Jumps back are not taken, but loops that round are, as often as `turns` says, innermost first. Which of its fragments a turn
 puts into shared memory is a chain of tests, of which the shortest way passes none that holds: the stores are added, each
@@ -13,9 +13,9 @@ once."""
 
 import re
 
-WIDE = re.compile(r"F2FP|STSM|UTMASTG|STG\.E\.128")
+STORES = re.compile(r"STSM|UTMASTG|STG\.E\.128")
 TABLE = re.compile(r"LDC(?:\.\w+)* (R\d+), c\[0x2\]\[R\d+(?:\.\w+)?(?:\+(0x[0-9a-f]+))?\]")
-NO_WAY = re.compile(r"(ST|STG)(\.E)?\.[US](8|16)\b|MEMBAR\.SC\.GPU|JMP|RET")
+NO_WAY = re.compile(r"(ST|STG)(\.E)?\.[US](8|16)\b|LDG\S*\.STRONG|JMP|RET")
 
 
 class Ways:
@@ -49,18 +49,21 @@ class Ways:
     def best(self, begin, ends, more):
         """(wide pieces, minus the instructions) of the best way from `begin` to where `ends` says; None: there is none. `more`:
         what is added at an instruction."""
-        best = {}
+        best = {}  # of each instruction, and whether anything has been rounded before it
         for i in range(len(self.code) - 1, begin - 1, -1):
-            text = self.code[i][3]
+            _, _, operation, text = self.code[i]
             if NO_WAY.match(text):
                 continue
-            wide, length = more.get(i, (0, 0))
-            wide, length = wide + bool(WIDE.match(text)), length - 1
-            ways = [best[n] for n in self.following(i) if n in best] + ([(0, 0)] if ends(i) else [])
-            if ways:
-                way = max(ways)
-                best[i] = way[0] + wide, way[1] + length
-        return best.get(begin)
+            following, is_end = self.following(i), ends(i)
+            for rounded in (False, True):
+                wide, length = more.get(i, (0, 0))
+                wide += operation == "F2FP" or (rounded and bool(STORES.match(text)))
+                then = rounded or operation == "F2FP"
+                ways = [best[n, then] for n in following if (n, then) in best] + ([(0, 0)] if is_end else [])
+                if ways:
+                    way = max(ways)
+                    best[i, rounded] = way[0] + wide, way[1] + length - 1
+        return best.get((begin, False))
 
 
 def cases_of(code, words):

@@ -1,10 +1,13 @@
 """What results say beyond their own verdict. Rates that no card has: a layer whose executed operations come faster than the
 unit that its schedule names was seen to compute by the probes beside it, or, where nothing was probed, than its data sheet
-says. And the share of a network's time that its products on matrix units take, and how near these come to the card's peak."""
+says. And the share of a network's time that its products on matrix units take, how near these come to the card's peak, and
+what peers take for the whole."""
 
 import json
 import pathlib
 import re
+
+from peers.table import WHOLE
 
 DEVICES = pathlib.Path(__file__).resolve().parents[2] / "devices"
 TOLERANCE = 1.03  # of a peak; probes that lie further apart than that judge nothing
@@ -66,6 +69,11 @@ def above_peak(path):
                 f"{row.get('name')}: {rate * 1e-12:.1f} TFLOP/s by {unit[1]}, whose peak is {peak * 1e-12:.1f} ({whence})"
             )
     return found
+
+
+def whole_networks(log):
+    """What a table of scripts/gpu_peers.py says of networks, a sentence each."""
+    return [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if WHOLE in line]
 
 
 def matrix_peaks(device):

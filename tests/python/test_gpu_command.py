@@ -14,6 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench" / "gpu"))
 
 import phases  # noqa: E402
+import rates  # noqa: E402
 from runner import Runner, Step  # noqa: E402
 
 
@@ -279,7 +280,14 @@ def test_made_up_peers_go_through_the_table(tmp_path):
     done = subprocess.run([*script, "table", "--ours", ours, "--peers", peers], capture_output=True, text=True, check=True)
     assert "geometric mean of bf16 over ours with bias and ReLU (aim: 1.3): 2.0" in done.stdout and "resnet50_n1" in done.stdout
     assert "geometric mean of bf16_alone over ours of convolutions alone (aim: 1.0): 3.99" in done.stdout
-    assert "few_" not in done.stdout
+    assert "few_" not in done.stdout and "as a whole" not in done.stdout  # ours has no network
+    model = {"total": {"median_ms": 9.0}, "profiling": {"plain_ms": 4.0}}  # the graph alone counts: transfers are in the total
+    (ours / "model_resnet50_n1.bfloat.json").write_text(json.dumps(model), encoding="utf-8")
+    done = subprocess.run([*script, "table", "--ours", ours, "--peers", peers], capture_output=True, text=True, check=True)
+    sentence = "resnet50_n1 as a whole in bf16: 4.000 ms of ours, 8.000 of made up, 2.000 times as long"
+    assert done.stdout.splitlines()[-1] == sentence
+    (tmp_path / "table.log").write_text(done.stdout, encoding="utf-8")
+    assert rates.whole_networks(tmp_path / "table.log") == [sentence]
 
 
 # What bench --batch reads is what the list says: the layers' own numbers of multiply-adds tell.

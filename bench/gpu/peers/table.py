@@ -7,6 +7,7 @@ import sys
 
 GOALS = {"bf16": " with bias and ReLU (aim: 1.3)", "bf16_alone": " of convolutions alone (aim: 1.0)"}
 # What of ours is held against what of theirs: with bias and ReLU where a peer does both in one call, else without ReLU.
+WHOLE = " as a whole in "  # in the sentence on a network, which scripts/gpu shows too
 PAIRS = {"f32": "layers", "tf32": "matrix", "f16": "half", "bf16": "bfloat", "bf16_alone": "bfloat-alone"}
 
 LEGEND = """ms of ours and of the fastest peer, with its name, and the peer's time over ours: above 1 Sparkle is faster.
@@ -68,7 +69,7 @@ def print_table(ours, peers):
         print(describe(peer))
     print(LEGEND)
     print(f"{'layer':28s}" + "".join(f" | {way + ': ours':>16s} {'peer':>10s} {'by':8s} {'x':>6s}" for way in PAIRS))
-    shares = {way: [] for way in PAIRS}
+    shares, whole = {way: [] for way in PAIRS}, []
     number = lambda value, width: f"{value:{width}.4f}"[: width + 2] if value else f"{'-':>{width}s}"
     names = {name for peer in peers for part in ("layers", "networks") for name in peer.get(part, {})}
     for name in sorted(set(ours) | names):
@@ -79,12 +80,16 @@ def print_table(ours, peers):
             if share:
                 shares[way].append(share)
             time, by = peer or (None, "")
+            if share and any(name in peer.get("networks", {}) for peer in peers):
+                whole.append(f"{name}{WHOLE}{way}: {own:.3f} ms of ours, {time:.3f} of {by}, {share:.3f} times as long")
             line += f" | {number(own, 16)} {number(time, 10)} {by:8s} {f'{share:6.3f}' if share else f'{chr(45):>6s}'}"
         print(line)
     for way, values in shares.items():
         if values:
             mean = math.exp(sum(math.log(v) for v in values) / len(values))
             print(f"geometric mean of {way} over ours{GOALS.get(way, '')}: {mean:.3f} ({len(values)} rows)")
+    for sentence in whole:
+        print(sentence)
 
 
 def table(arguments):

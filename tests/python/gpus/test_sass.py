@@ -110,6 +110,7 @@ PERSISTENT = """
           STG.E.128 desc[UR10][R4.64], R8
           STG.E.128 desc[UR10][R4.64], R12
           STG.E.128 desc[UR10][R4.64], R16
+          @P6 BRA whole
           MEMBAR.SC.GPU
    whole: @P2 BRA alone
           LDSM.16.M88.4 R4, [R20]
@@ -140,7 +141,7 @@ PERSISTENT = """
 def test_the_way_behind_a_loop_rounds_and_stores_and_is_short():
     kernel, at = kernel_of(PERSISTENT)
     count = lambda words: SASS.epilogue.counted(kernel.code, kernel.jumps(), (at["loop"], at["loop"] + 16), (), words)
-    # depbar, bra, bra, ldc, brx, bra, 2 f2fp, stsm, bra, utmastg, bra: sums in parts, a residual and f32 lie beside the way.
+    # depbar, bra, bra, ldc, brx, bra, 2 f2fp, stsm, bra, utmastg, bra: parts of sums, a residual and f32 lie beside the way.
     assert count([at["put"], at["relu"], at["rare"], at["case"]]) == 12
     assert count([at["relu"], at["relu"], at["rare"], at["case"]]) == 15
     assert count([at["rare"], at["rare"], at["rare"], at["case"]]) == 16
