@@ -1,6 +1,7 @@
 // What the CUDA backend does with programs, memory and streams, over the functional model.
 #include <thread>
 
+#include "backends/burst_clock.h"
 #include "backends/cuda/cuda_testing.h"
 #include "backends/device_memory.h"
 #include "families/copy/copy.h"
@@ -159,6 +160,21 @@ TEST(CudaBackend, TellsTheTimeOfEachStep) {
   }
   chain.check();
   EXPECT_FALSE(chain.backend->timestamps(token).ok());
+}
+
+TEST(CudaBackend, TellsTheTimeOfRunsThatAreHandedOverAtOnce) {
+  Chain chain;
+  auto* const clock = dynamic_cast<BurstClock*>(chain.backend.get());
+  ASSERT_NE(clock, nullptr);
+  const auto launches = [&](const Burst& burst) {
+    const unsigned long long before = model_counts().graph_launches;
+    const auto seconds = clock->seconds_of_run(*chain.program, chain.slots, burst);
+    EXPECT_TRUE(seconds.ok() && *seconds > 0) << (seconds.ok() ? "" : seconds.error().message);
+    return model_counts().graph_launches - before;
+  };
+  EXPECT_EQ(launches({3, 2}), 5u);
+  EXPECT_EQ(launches({1, 0}), 1u);
+  chain.check();
 }
 
 TEST(CudaBackend, ThreadsSubmitAtOnce) {
