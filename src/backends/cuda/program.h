@@ -48,6 +48,7 @@ class CudaProgram final : public Program {
  private:
   void let_begin_early();
   Status open_reports();
+  Status stall(CuStream stream);
   // The launch's record with addresses in it.
   Result<std::vector<std::byte>> record_of(const ProgramLaunch& launch, std::span<const CuAddress> slots) const;
 
