@@ -102,6 +102,30 @@ TEST(DeviceModels, CudaComputesEachStepOfTheNetworksHere) {
   }
 }
 
+// All products of ResNet-50 in 16 bits are those of matrix units, most of them those of wgmma.
+TEST(DeviceModels, Resnet50In16BitsIsForMatrixUnits) {
+  for (const DType type : {DType::bf16, DType::f16}) {
+    SCOPED_TRACE(name_of(type));
+    auto graph = zoo_network("resnet50", {.batch = 32, .type = type});
+    ASSERT_TRUE(graph.ok()) << graph.error().message;
+    const auto sized = bound(std::move(*graph));
+    ASSERT_TRUE(sized.ok()) << sized.error().message;
+    EXPECT_EQ(left_to_the_host(*sized), "");
+    const auto plan = make_plan(*sized, h200(true));
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    int products = 0, by_wgmma = 0;
+    for (const PlanStep& step : plan->steps) {
+      if (step.stage.family() != Family::gemm) continue;
+      const std::string schedule = to_text(step.schedule), unit = "mma-" + std::string(name_of(type)) + " ";
+      EXPECT_EQ(step.stage.inputs[0].dtype, type) << step.name;
+      EXPECT_NE(schedule.find(unit), std::string::npos) << step.name << ": " << schedule;
+      products += 1, by_wgmma += schedule.find("unit=wg" + unit) != std::string::npos;
+    }
+    EXPECT_EQ(products, 54);
+    EXPECT_GE(by_wgmma, 40) << "most of them";
+  }
+}
+
 // What detectors end in: the data decides how many rows there are.
 TEST(DeviceModels, CudaSuppressesBoxesThatOverlap) {
   for (const char* name : {"nonmaxsuppression_corners", "nonmaxsuppression_centers", "nonmaxsuppression_no_threshold"}) {

@@ -106,6 +106,16 @@ class PeerSteps:
         command = [self.python, script, "table", "--ours", ours, "--peers", *peers]
         return Step(f"table_{device}_{name}", command, 5, skip=skip)
 
+    def resnet50_peer(self):
+        """PyTorch's whole ResNet-50 in 16 bits, channels last, one CUDA graph a pass, on the batches that ours had; and the
+        table of both."""
+        small = ["--whole-size", "32"] if self.dry else []
+        what = ["--layers", "--whole", ",".join(map(str, self.batches())), *small, "--ways", "bf16,f16"]
+        result, step = self.peers_step("resnet50", what, 36)
+        yield step
+        for device in self.devices:
+            yield self.table(device, "resnet50", self.folder / device, [self.folder / result])
+
     def video_peer(self, all_of):
         """The video UNet by PyTorch, and whether both engines computed the same network."""
         self.find_make()

@@ -37,7 +37,7 @@ sys.exit(0 if 0 < held <= 2_500_000_000 else f"{held} bytes of the card's memory
 LEAST = {"n": 1, "c": 1, "h": 1, "w": 1, "k": 1, "r": 1, "s": 1, "stride_h": 1, "stride_w": 1, "pad_h": 0, "pad_w": 0,
          "dil_h": 1, "dil_w": 1, "groups": 1}
 TYPES = {"fp32": "f32", "fp16": "f16", "bf16": "bf16"}
-MAKE_SECONDS = {"fp32": 60, "fp16": 40, "bf16": 40}  # to write that: 3.5 GB in fp32
+MAKE_SECONDS = {"fp32": 45, "fp16": 28, "bf16": 28}  # to write that: 3.5 GB in fp32
 TINY = "ic16ih8oc16oh8kh3ph1"
 
 
@@ -243,7 +243,7 @@ class Plan(PeerSteps, ToolSteps):
         command = [self.make, "video_unet", network, *sizes]
         return network, Step(f"make_video_unet_{precision}", command, seconds or MAKE_SECONDS[precision], skip=skip)
 
-    def drop_video(self, skip, seconds=10):
+    def drop_video(self, skip, seconds=5):
         files = [self.made / f"video_unet_{precision}.onnx{end}" for precision in TYPES for end in ("", ".data")]
         return Step("drop_video_unet", ["rm", "-f", *files], seconds, skip=skip)
 
@@ -276,18 +276,18 @@ class Plan(PeerSteps, ToolSteps):
                 continue
             passes = ["--passes", "1" if self.dry else "25", "--noise", "0.6", "--most", VIDEO_MOST[precision]]
             command = [self.sparkle, "drift", wide, network, "--device", "cuda", *passes]
-            yield Step(f"drift_video_unet_{precision}", command, 40, skip=skip)
+            yield Step(f"drift_video_unet_{precision}", command, 36, skip=skip)
         yield self.drop_video(skip)
 
     def bench_video_both(self, precision, network):
-        step = self.bench_video(precision, network, 40)
+        step = self.bench_video(precision, network, 34)
         yield step
         if precision == "bf16":
             yield self.held_video(step)
             yield self.with_full_edges(step, step.result.replace("model_", "edges_"))
 
-    def held_video(self, step, seconds=10):
-        return Step("video_unet_memory", [self.python, "-c", HELD, self.folder / step.result], seconds, skip=step.skip)
+    def held_video(self, step):
+        return Step("video_unet_memory", [self.python, "-c", HELD, self.folder / step.result], 5, skip=step.skip)
 
     def with_full_edges(self, step, result):
         """The same where no kernel of a graph begins before the one that it follows is over: what programmatic edges bring."""
@@ -302,6 +302,9 @@ class Plan(PeerSteps, ToolSteps):
 
     def networks(self):
         self.find_make()
+        for device in self.devices:
+            yield from self.resnet50_in_16_bits(device)
+        yield from self.resnet50_peer()
         yield from self.video()
         for device in self.devices:
             model = self.root / "models" / "upscale2x.onnx"
@@ -310,33 +313,70 @@ class Plan(PeerSteps, ToolSteps):
                 device, "fp32", "upscale2x", ["--model", model, *shape, *(["--runs", "2"] if self.dry else [])], 14
             )
             yield self.pipeline(device, "upscale2x", model, [*shape, *(["--items", "2"] if self.dry else [])])
-            for batch in (1,) if self.dry else (1, 32):
-                yield from self.resnet50(device, batch)
+            yield from self.resnet50(device)
 
-    def resnet50(self, device, batch):
-        """The whole network; of a dry run once, on small pictures, and a smaller network in the place of the rest."""
-        network, small = (self.made / f"{name}_n{batch}.onnx" for name in ("resnet50", "tiny_residual"))
-        command = [self.make, "resnet50", network, "--batch", str(batch), *(["--size", "32"] if self.dry else [])]
-        yield Step(f"{device}_make_n{batch}", command, 14, skip=self.no_make)
-        rest = small if self.dry else network
+    def make_resnet50(self, device, precision, batch):
+        """Of a dry run a smaller network in its place."""
+        network = self.made / f"resnet50_{device}_{precision}_n{batch}.onnx"
+        name = "tiny_residual" if self.dry else "resnet50"
+        command = [self.make, name, network, "--batch", str(batch), "--type", TYPES[precision]]
+        return network, Step(f"{device}_make_resnet50_{precision}_n{batch}", command, 5, skip=self.no_make)
+
+    def bench_resnet50(self, device, precision, network, what, seconds):
+        """One CUDA graph a pass. `what`: n32."""
+        step = self.bench(device, precision, f"resnet50_{what}", ["--model", network, *self.once()], seconds)
+        kind = {"fp32": "", "tf32": ".matrix", "matrix": ".matrix", "fp16": ".half", "bf16": ".bfloat"}[precision]
+        if precision in ("fp16", "bf16"):  # the model has the type that its tensors are stored in
+            step.command = [word for word in step.command if word not in OPTIONS[precision]]
+        step.result = f"{device}/model_resnet50_{what}{kind}.json"
+        step.command[-1] = self.folder / step.result
+        step.skip = self.no_make
+        return step
+
+    def drop_resnet50(self, device, name, *networks):
+        return Step(f"{device}_drop_resnet50_{name}", ["rm", "-f", *networks], 5, skip=self.no_make)
+
+    def once(self):
+        return ["--runs", "1"] if self.dry else []
+
+    def resnet50_in_16_bits(self, device):
+        """The whole network in large batches: what matters most of it, so it comes first."""
+        networks = []
+        for precision in (one for one in PRECISIONS[device] if one in ("bf16", "fp16")):
+            for batch, seconds in zip(self.batches(), (14, 20)):
+                network, step = self.make_resnet50(device, precision, batch)
+                networks.append(network)
+                yield step
+                step = self.bench_resnet50(device, precision, network, f"n{batch}", seconds)
+                yield step
+                if precision == "bf16" and batch == self.batches()[0]:  # the less work, the more launches are of its time
+                    yield self.with_full_edges(step, f"cuda/edges_resnet50_n{batch}.bfloat.json")
+        yield self.drop_resnet50(device, "in_16_bits", *networks)
+
+    def resnet50(self, device):
+        """The same in fp32 and with matrix units, for one picture and for a batch; of a dry run the whole network once, on
+        small pictures."""
+        networks = []
         if self.dry:
-            yield Step(f"{device}_make_small_n{batch}", [self.make, "tiny_residual", small], 14, skip=self.no_make)
-        runs = ["--runs", "1"] if self.dry else []
-        for precision in ("fp32", "tf32" if device == "cuda" else "matrix"):
-            what = network if precision == "fp32" else rest
-            step = self.bench(device, precision, f"resnet50_n{batch}", ["--model", what, *runs], 14)
-            kind = "" if precision == "fp32" else ".matrix"
-            step.result = f"{device}/model_resnet50_n{batch}{kind}.json"
-            step.command[-1] = self.folder / step.result
-            step.skip = self.no_make
-            if self.dry and what == network:  # minutes over the functional model
-                step.seconds = 2 * DRY_SECONDS
+            whole = self.made / f"resnet50_{device}_small.onnx"
+            networks.append(whole)
+            yield Step(f"{device}_make_resnet50_small", [self.make, "resnet50", whole, "--size", "32"], 5, skip=self.no_make)
+            yield self.bench_resnet50(device, "fp32", whole, "small", 2 * DRY_SECONDS)  # minutes over the functional model
+        for batch in (1, self.batches()[0]):
+            network, step = self.make_resnet50(device, "fp32", batch)
+            networks.append(network)
             yield step
-            if device == "cuda" and kind:  # in TF32: launches are more of its time
-                yield self.with_full_edges(step, f"cuda/edges_resnet50_n{batch}{kind}.json")
-        items = ["--items", "2"] if self.dry else []
-        yield self.pipeline(device, f"resnet50_n{batch}", rest, items, skip=self.no_make)
-        yield Step(f"{device}_drop_n{batch}", ["rm", "-f", network, small], 10, skip=self.no_make)
+            for precision in ("fp32", "tf32" if device == "cuda" else "matrix"):
+                step = self.bench_resnet50(device, precision, network, f"n{batch}", 14)
+                yield step
+                if precision == "tf32" and batch == 1:
+                    yield self.with_full_edges(step, "cuda/edges_resnet50_n1.matrix.json")
+            items = ["--items", "2"] if self.dry else []
+            yield self.pipeline(device, f"resnet50_n{batch}", network, items, skip=self.no_make)
+        yield self.drop_resnet50(device, "fp32", *networks)
+
+    def batches(self):
+        return (2, 3) if self.dry else (32, 256)
 
     def short(self):
         """Of a card that is lent for a quarter of an hour: whether every kernel is right, then what is compared with others -
@@ -366,8 +406,8 @@ class Plan(PeerSteps, ToolSteps):
         yield step
         step = self.bench_video("bf16", network, 35)
         yield step
-        yield self.held_video(step, 5)
-        yield self.drop_video(skip, 5)
+        yield self.held_video(step)
+        yield self.drop_video(skip)
         yield from self.short_torch(names, skip)
 
     def tune(self):

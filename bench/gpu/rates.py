@@ -1,11 +1,12 @@
 """What results say beyond their own verdict. Rates that no card has: a layer whose executed operations come faster than the
 unit that its schedule names was seen to compute by the probes beside it, or, where nothing was probed, than its data sheet
-says. And the share of a network's time that its products on matrix units take."""
+says. And the share of a network's time that its products on matrix units take, and how near these come to the card's peak."""
 
 import json
 import pathlib
 import re
 
+DEVICES = pathlib.Path(__file__).resolve().parents[2] / "devices"
 TOLERANCE = 1.03  # of a peak; probes that lie further apart than that judge nothing
 
 
@@ -67,9 +68,21 @@ def above_peak(path):
     return found
 
 
+def matrix_peaks(device):
+    """Of each matrix unit the highest rate for operands of its type - mma's are held to wgmma's -, by the data sheet where the
+    card is in devices/: what results say of a unit may be what was probed."""
+    units = [unit for unit in device.get("units", []) if unit.get("kind") == "matrix"]
+    for path in sorted(DEVICES.glob("*.json")):
+        known = json.loads(path.read_text(encoding="utf-8"))
+        if device.get("name") and (known["name"], known["kind"]) == (device["name"], device.get("kind")):
+            units = [unit for unit in known["units"] if unit["kind"] == "matrix"]
+    rate = lambda unit: unit.get("total_flops_per_second") or 0
+    return {one["name"]: max(rate(unit) for unit in units if unit.get("input") == one.get("input")) for one in units}
+
+
 def matrix_time(path):
-    """A sentence on the steps of a network by `sparkle bench --output`: their share of the time by the unit that each names;
-    empty for files of another kind."""
+    """A sentence on the steps of a network by `sparkle bench --output`: their share of the time by the unit that each names,
+    what those on matrix units execute beside the card's peak, and the whole run; empty for files of another kind."""
     try:
         data = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -77,16 +90,24 @@ def matrix_time(path):
     device = data.get("device") if isinstance(data, dict) else None
     if not isinstance(device, dict) or "median_ms" not in data.get("total", {}):
         return ""
-    matrix = {unit.get("name") for unit in device.get("units", []) if unit.get("kind") == "matrix"}
-    taken, steps = {}, 0
+    matrix = matrix_peaks(device)
+    taken, steps, executed, at_peak = {}, 0, 0.0, 0.0
     for row in data.get("rows", []):
         unit = re.search(r"\bunit=(\S+)", row.get("schedule") or "")
         if row.get("median_ms"):
             name = unit[1] if unit else "none"
             taken[name], steps = taken.get(name, 0) + row["median_ms"], steps + 1
+            flops = 1e6 * row["median_ms"] * (row.get("executed_gflops") or 0)
+            if matrix.get(name):
+                executed, at_peak = executed + flops, at_peak + 1e3 * flops / matrix[name]
     total = sum(taken.values())
     if not total:
         return ""
-    share = sum(ms for name, ms in taken.items() if name in matrix) / total
+    busy = sum(ms for name, ms in taken.items() if name in matrix)
     parts = ", ".join(f"{name} {100 * ms / total:.1f} %" for name, ms in sorted(taken.items(), key=lambda one: -one[1]))
-    return f"matrix units take {100 * share:.1f} % of the {total:.3f} ms of {steps} steps ({parts})"
+    said = f"matrix units take {100 * busy / total:.1f} % of the {total:.3f} ms of {steps} steps ({parts})"
+    if at_peak:
+        said += f", execute {executed / busy * 1e-9:.1f} TFLOP/s there, {100 * at_peak / busy:.1f} % of the card's peak of "
+        said += f"{executed / at_peak * 1e-9:.1f}, and {100 * at_peak / total:.1f} % of it over all steps"
+    plain = data.get("total", {}).get("device_ms") or data.get("profiling", {}).get("plain_ms")
+    return said + (f"; the whole run takes {plain:.3f} ms" if plain else "")

@@ -1,5 +1,5 @@
-// make_network NAME OUT.onnx [--seed N] [--batch N] [--batchnorm] [--size N]: writes a well-known network with seeded weights.
-// make_network video_unet OUT.onnx [--base N] [--type f32|f16|bf16] as well: its weights in OUT.onnx.data.
+// make_network NAME OUT.onnx [--seed N] [--batch N] [--batchnorm] [--size N] [--type f32|f16|bf16]: writes a well-known network
+// with seeded weights. make_network video_unet OUT.onnx [--base N] as well: its weights in OUT.onnx.data.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -42,8 +42,8 @@ Result<Arguments> parse(int argc, char** argv) {
       a.video.base = std::strtoll(value, nullptr, 10);
     } else if (option == "--size") {
       a.zoo.size = a.video.size = std::strtoll(value, nullptr, 10);
-    } else if (video && option == "--type" && dtype_from(value)) {
-      a.video.type = *dtype_from(value);
+    } else if (option == "--type" && dtype_from(value)) {
+      a.zoo.type = a.video.type = *dtype_from(value);
     } else {
       return Error{Reason::bad_usage, "'" + std::string(option) + " " + value + "' is not understood of '" + argv[1] + "'."};
     }
@@ -64,8 +64,10 @@ int main(int argc, char** argv) {
   if (done.ok()) return 0;
   std::fprintf(stderr, "%s\n", done.error().message.c_str());
   if (arguments.ok()) return 2;
-  std::fprintf(stderr, "usage: make_network NAME OUT.onnx [--seed N] [--batch N] [--batchnorm] [--size N]\nnetworks:");
+  std::fprintf(stderr,
+               "usage: make_network NAME OUT.onnx [--seed N] [--batch N] [--batchnorm] [--size N] [--type f32|f16|bf16]\n"
+               "networks:");
   for (const auto name : zoo_names()) std::fprintf(stderr, " %.*s", static_cast<int>(name.size()), name.data());
-  std::fprintf(stderr, ", video_unet (with [--base N] [--type f32|f16|bf16])\n");
+  std::fprintf(stderr, ", video_unet (with [--base N])\n");
   return 2;
 }

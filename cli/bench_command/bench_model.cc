@@ -288,6 +288,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
     const double ms = median(steps[s]);
     sum += ms;
     const double gflops = ms > 0 ? step.footprint.nominal_flops / ms * 1e-6 : 0;
+    const double useful = std::min(step.footprint.executed_flops, step.footprint.nominal_flops);  // without idle lanes
     // The roofs are the device's: nothing judges what the host does, or the link.
     const bool on_device = step.runs_on == RunsOn::device;
     const RoofVerdict verdict = on_device ? roofs.judge(step, ms * 1e-3) : RoofVerdict{};
@@ -306,6 +307,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
                     {"median_ms", ms},
                     {"predicted_ms", step.cost.seconds * 1e3},
                     {"gflops", gflops},
+                    {"executed_gflops", ms > 0 ? useful / ms * 1e-6 : 0},
                     {"percent_of_roof", roof},
                     {"roofs", roof_json(verdict)},
                     {"bound", step.cost.bound},

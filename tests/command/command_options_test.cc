@@ -183,6 +183,12 @@ TEST_F(CommandOptions, BenchWritesTheModelsRows) {
   ASSERT_GT(json["rows"].size(), 0u);
   EXPECT_GT(json["rows"][0]["predicted_bytes"]["L1"], 0);
   EXPECT_GT(json["total"]["peak_bytes"], 0);
+  double executed = 0;
+  for (const auto& row : json["rows"]) {
+    EXPECT_LE(row["executed_gflops"], row["gflops"]) << row;
+    executed += row["executed_gflops"].get<double>();
+  }
+  EXPECT_GT(executed, 0);
   // Forty runs are not in order by chance.
   const auto time = nlohmann::json::parse(sparkle("bench --json --runs 40 --model " + classifier_).out)["total"];
   EXPECT_LE(time["min_ms"], time["median_ms"]);

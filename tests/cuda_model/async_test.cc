@@ -200,6 +200,28 @@ TEST(CudaModelAsync, StoresNeedTheProxyFence) {
   }
 }
 
+TEST(CudaModelAsync, MapsOfSmallTensorsAreClearedOfTheBitThatDriversSetWrongly) {
+  alignas(16) uint32_t tensor[32] = {};
+  MapShape shape;
+  shape.type = MapType::u32, shape.rank = 1, shape.address = tensor, shape.size[0] = 32, shape.box[0] = 32;
+  TensorMap map;
+  ASSERT_EQ(encode(shape, map), "");
+  const auto run = [&] {
+    return run_body({{}, {1}, {}, 1024, 1}, [&] {
+      const SharedAddress barrier = shared_base() + 512;
+      const int32_t at[] = {0};
+      barrier_init(barrier, 1);
+      barrier_arrive(barrier, 128);
+      tma_load(shared_base(), &map, at, 1, barrier, nullptr, 0);
+      barrier_wait(barrier, 0);
+    });
+  };
+  EXPECT_EQ(run(), "");
+  map.words[1] |= kWrongBit;
+  const std::string error = run();
+  EXPECT_NE(error.find("the bit that drivers up to CUDA 13.1 set wrongly"), std::string::npos) << error;
+}
+
 TEST(CudaModelAsync, MapsThatTheDriverRefusesAreRefused) {
   alignas(16) static uint16_t tensor[4096];
   MapShape good;

@@ -55,12 +55,12 @@ void write(Element type, std::vector<unsigned char>& to, size_t at, double value
   if (type == Element::f32) std::memcpy(p, &real, 4);
   if (type == Element::i32) std::memcpy(p, &integer, 4);
 }
-// As the hardware's conversion rounds: ties away from zero.
-double as_tf32(double value) {
+// As the hardware's conversion rounds, ties away from zero, or as the copying engine does, ties to even.
+double as_tf32(double value, bool to_even) {
   uint32_t bits = 0;
   const auto real = static_cast<float>(value);
   std::memcpy(&bits, &real, 4);
-  bits = (bits + 0x1000u) & ~0x1fffu;
+  bits = (bits + (to_even ? 0xfffu + (bits >> 13 & 1) : 0x1000u)) & ~0x1fffu;
   float rounded = 0;
   std::memcpy(&rounded, &bits, 4);
   return static_cast<double>(rounded);
@@ -167,7 +167,7 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
         w_sums[static_cast<size_t>(k)] += static_cast<int32_t>(value);
         tap_sums[static_cast<size_t>(tap * all_k + k)] += static_cast<int32_t>(value);
         write_factor(w_type, w, static_cast<size_t>(k * w_stride + tap * c_padded + c),
-                     variant.operand == Operand::tf32 ? as_tf32(value) : value);
+                     variant.operand == Operand::tf32 ? as_tf32(value, engine) : value);
       }
     }
   }
@@ -330,15 +330,19 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
     filters.box[0] = pixels.channels, filters.box[1] = 1, filters.box[2] = static_cast<uint32_t>(variant.n / variant.cluster);
     // Outputs by the engine wherever it can.
     const int residuals = v.before + v.after, y_row = v.groups * v.k + v.gap_y;
-    const bool narrow = v.y_type == Element::f16 || v.y_type == Element::bf16;
-    tma.boxes = variant.m == kWgmmaM && narrow && variant.operand != Operand::tf32 && !v.planes && all_k % 8 == 0 &&
-                y_row % 8 == 0 && (v.groups == 1 || v.k % kBoxColumns == 0) && residuals <= (record.splits == 1 ? 1 : 0);
+    const int bytes = bytes_of(v.y_type), of_boxes = integers ? 1 : variant.operand == Operand::tf32 ? 4 : 2;
+    tma.boxes = variant.m == kWgmmaM && bytes == of_boxes && !v.planes && all_k * bytes % 16 == 0 && y_row * bytes % 16 == 0 &&
+                (v.groups == 1 || v.k * bytes % 128 == 0) && residuals <= (record.splits == 1 ? 1 : 0);
     cuda_model::MapShape outputs, added;
-    outputs.type = added.type = cuda_model::MapType::u16, outputs.swizzle = added.swizzle = 128;
+    outputs.type = added.type = bytes == 1   ? cuda_model::MapType::u8
+                                : bytes == 2 ? cuda_model::MapType::u16
+                                             : cuda_model::MapType::f32;
+    outputs.swizzle = added.swizzle = 128;
     outputs.rank = 2, outputs.address = y.data(), added.rank = 3, added.address = residual[0].data();
     outputs.size[0] = added.size[0] = unsigned_of(all_k), outputs.size[1] = added.size[2] = unsigned_of(record.m);
-    outputs.strides[1] = added.strides[1] = added.strides[2] = unsigned_of(2 * y_row), added.size[1] = 1;
-    outputs.box[0] = added.box[0] = kBoxColumns, outputs.box[1] = kBoxRows, added.box[1] = 1, added.box[2] = kWgmmaM;
+    outputs.strides[1] = added.strides[1] = added.strides[2] = unsigned_of(bytes * y_row), added.size[1] = 1;
+    outputs.box[0] = added.box[0] = static_cast<uint32_t>(128 / bytes), outputs.box[1] = kBoxRows, added.box[1] = 1,
+    added.box[2] = kWgmmaM;
     for (auto [shape, map] : {std::pair(&outputs, &tma.y), std::pair(&added, &tma.residual)}) {
       if (!tma.boxes) break;
       const std::string refused = cuda_model::encode(*shape, *reinterpret_cast<cuda_model::TensorMap*>(map));
@@ -385,7 +389,7 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
           }
           for (int c = 0; c < v.c && is_inside; ++c) {
             double a = read_factor(x_type, x, x_at(image, pixel_in, k / v.k * v.c + c)) - v.x_zero;
-            if (variant.operand == Operand::tf32) a = as_tf32(a);
+            if (variant.operand == Operand::tf32) a = as_tf32(a, engine);
             const double b = read_factor(w_type, w, static_cast<size_t>(k * w_stride + tap * c_padded + c));
             const double product = a * (integers ? b - w_zero(v, k) : b);
             sum += product, size += std::abs(product);

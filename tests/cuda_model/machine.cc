@@ -325,6 +325,10 @@ uint32_t atomic_add(uint32_t* at, uint32_t value) {
   *at += value;
   return before;
 }
+void wait_for_word(const uint32_t* at, uint32_t value) {
+  check_global(at, 4, "ld.acquire");
+  wait_until("a word of memory", [at, value] { return *at == value; });
+}
 uint32_t atomic_min(uint32_t* at, uint32_t value) {
   check_global(at, 4, "atom.min");
   const uint32_t before = *at;

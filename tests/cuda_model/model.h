@@ -48,6 +48,8 @@ void forget_memory(const void* begin);
 struct alignas(64) TensorMap {
   uint64_t words[16];
 };
+// The bit of words[1] that drivers up to CUDA 13.1 set wrongly for tensors below 128 KB; the model stumbles over it.
+inline constexpr uint64_t kWrongBit = uint64_t{1} << 21, kSmallTensor = 131072;
 enum class MapType : uint32_t { u8, u16, u32, f16, bf16, f32, tf32 };
 struct MapShape {
   MapType type = MapType::u8;
@@ -87,6 +89,7 @@ void sync_cluster();
 void wait_for_prerequisites();  // griddepcontrol.wait
 void launch_dependents();
 uint32_t atomic_add(uint32_t* at, uint32_t value);
+void wait_for_word(const uint32_t* at, uint32_t value);  // until it has this value
 uint32_t atomic_min(uint32_t* at, uint32_t value);
 
 SharedAddress shared_base();

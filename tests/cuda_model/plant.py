@@ -18,7 +18,7 @@ BODY = {
     ELEMENTS: ("GemmRecord", 128, "GemmMma<Operand::f16, GemmLoader::elements, 64, 64, 64, 2, 2, 2>"),
     WGMMA: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 1>"),
     CLUSTER: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 2>"),
-    BYTES: ("GemmTmaRecord", 384, "GemmWgmma<Operand::u8, 128, 64, 3, 1>"),
+    BYTES: ("GemmTmaRecord", 384, "GemmWgmma<Operand::u8, 128, 128, 3, 1>"),
     FLOAT8: ("GemmTmaRecord", 384, "GemmWgmma<Operand::e4m3, 128, 64, 3, 1>"),
     BOXES: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 128, 3, 1>"),
     HALO: ("GemmHaloRecord", 384, "GemmHalo<Operand::f16>"),
@@ -36,6 +36,7 @@ F_FLASH, F_FMA, F_ROWS = "kernels/attention/flash.cuh", "kernels/attention/flash
 F_SCORES, F_INDEX = "kernels/attention/flash_scores.cuh", "kernels/attention/attention_index.cuh"
 F_FEW, F_WMMA = "kernels/gemm_few.cuh", "kernels/gemm_wmma.cuh"
 F_HALO, F_BOXES = "kernels/gemm_halo.cuh", "kernels/products/gemm_boxes.cuh"
+F_BOX_FORMS = "kernels/products/box_forms.cuh"
 F_TARGET = "ptx/target.cuh"
 F_MMA, F_WGMMA, F_PIPELINE = "kernels/gemm_mma.cuh", "kernels/gemm_wgmma.cuh", "kernels/gemm_pipeline.cuh"
 # name: kernel, file, what stands there, what is planted.
@@ -65,8 +66,11 @@ MISTAKES = {
     "nothing_boxes": (BOXES, F_BOXES, "", ""),
     "boxes_overwritten": (BOXES, F_BOXES, "if (at.lane == 0) wait_stores_read<0>();  // the part before", ""),
     "boxes_unfenced": (BOXES, F_BOXES, "fence_async_proxy();\n    sync_warp();", "sync_warp();"),
-    "boxes_wrong_swizzle": (BOXES, F_BOXES, "store_matrix_4(at.box + at.line + (at.chunk ^ j * 32), words);",
-        "store_matrix_4(at.box + at.line + at.lane / 16 * 16 + j * 32, words);"),
+    "boxes_wrong_swizzle": (BOXES, F_BOX_FORMS, "store_matrix_4(box + line + (chunk ^ j * 32), words);",
+        "store_matrix_4(box + line + (chunk + j * 32) % 128, words);"),
+    "bytes_of_pixels_over_boxes": (BYTES, F_WGMMA, "kZeroPointsAt = kBoxes ? kTermsAt : kStripsAt",
+        "kZeroPointsAt = kStripsAt"),
+    "bytes_outside_by_boxes": (BYTES, F_WGMMA, "record.boxes != 0 && !gives_back_outside", "record.boxes != 0"),
     "boxes_left_behind": (BOXES, F_BOXES, "if (lane == 0) wait_stores_read<0>();\n  }", "static_cast<void>(lane);\n  }"),
     "boxes_terms_unsynchronised": (BOXES, F_BOXES, "    }\n    sync_threads(barrier, kThreads);", "    }"),
     "boxes_terms_too_soon": (BOXES, F_BOXES, "sync_threads(barrier, kThreads);  // those", "// those"),
@@ -87,6 +91,7 @@ MISTAKES = {
         "wait_copies<0>();\n    // what"),
     "missing_warp_barrier": (MMA, F_MMA, "      sync_warp();\n      SPARKLE_ROLLED", "      SPARKLE_ROLLED"),
     "splits_left_counted": (MMA, "kernels/gemm_splits.cuh", "if (thread == 0) store_global(record.counters + tile, 0u);", ""),
+    "splits_count_too_soon": (MMA, "kernels/gemm_splits.cuh", "sync();  // nobody reads what lies at the word", ""),
     "taps_beyond_the_edge": (MMA, "kernels/gemm_loaders.cuh",
         "(taps_inside[i] & bits) == bits",
         "taps_inside[i] != 0 && bits != ~0u"),

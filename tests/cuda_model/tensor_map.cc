@@ -11,6 +11,7 @@ namespace cuda_model {
 namespace {
 
 constexpr uint64_t kMark = 0x70616d726f736e74u;
+constexpr size_t kPlace = 15;  // programs write to none of the words but the second
 std::deque<MapShape>& shapes() {
   static std::deque<MapShape> all;
   return all;
@@ -18,11 +19,11 @@ std::deque<MapShape>& shapes() {
 uint32_t element_bytes(MapType type) {
   return type == MapType::u8 ? 1 : type == MapType::u16 || type == MapType::f16 || type == MapType::bf16 ? 2 : 4;
 }
-// What the engine does to floats on their way by a map of tf32.
+// What the engine does to floats on their way by a map of tf32: to nearest, ties to even.
 void round_to_tf32(unsigned char* at) {
   uint32_t bits = 0;
   std::memcpy(&bits, at, 4);
-  bits = (bits & 0x7f800000u) == 0x7f800000u ? bits & ~0x1fffu : (bits + 0x1000u) & ~0x1fffu;
+  bits = (bits & 0x7f800000u) == 0x7f800000u ? bits & ~0x1fffu : (bits + 0xfffu + (bits >> 13 & 1)) & ~0x1fffu;
   std::memcpy(at, &bits, 4);
 }
 // `stored`: stores end at whole 16 bytes of the innermost axis, not at its last element (seen on Hopper; loads end there).
@@ -104,7 +105,7 @@ std::string encode(const MapShape& shape, TensorMap& map) {
   shapes().push_back(shape);
   map = {};
   map.words[0] = kMark;
-  map.words[1] = reinterpret_cast<uint64_t>(&shapes().back());
+  map.words[kPlace] = reinterpret_cast<uint64_t>(&shapes().back());
   return {};
 }
 
@@ -113,7 +114,8 @@ MapShape decode(const void* map) {
   TensorMap copy;
   std::memcpy(&copy, map, sizeof(copy));
   if (copy.words[0] != kMark) fault("a tensor map that was never encoded");
-  return *reinterpret_cast<const MapShape*>(copy.words[1]);
+  if (copy.words[1] & kWrongBit) fault("a map of a small tensor with the bit that drivers up to CUDA 13.1 set wrongly");
+  return *reinterpret_cast<const MapShape*>(copy.words[kPlace]);
 }
 uint32_t box_bytes(const MapShape& shape) {
   uint32_t elements = 1;

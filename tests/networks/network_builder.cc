@@ -99,10 +99,12 @@ TensorId NetworkBuilder::input(const std::string& name, const Dims& shape, DType
   channels_.push_back(shape[1]);
   const TensorId id = graph_.add(std::move(tensor));
   graph_.inputs.push_back(id);
+  if (dtype == DType::f32 && stored_ != DType::f32) return op(name + ".cast", "Cast", CastOp{stored_}, {id}, shape[1]);
   return id;
 }
 
 void NetworkBuilder::output(TensorId x, const std::string& name, const Dims& shape) {
+  if (stored_ != DType::f32) x = op(name + ".cast", "Cast", CastOp{DType::f32}, {x}, channels(x));
   GraphTensor& tensor = graph_.tensor(x);
   tensor.name = name;
   tensor.shape = shape;

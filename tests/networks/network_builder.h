@@ -47,7 +47,7 @@ class NetworkBuilder {
   // Seeded values, each tensor of a stream of its own, in f32; and what a network holds, rounded where store_in() says so.
   HostTensor normal(const Dims& shape, double deviation, double mean = 0);
   TensorId constant(const std::string& name, HostTensor value);
-  // Constants of f32 that come from here on are rounded to this type.
+  // Constants of f32 that come from here on are rounded to this type; inputs of f32 become it, and outputs are f32 again.
   void store_in(DType type) { stored_ = type; }
   // Large constants that come from here on have sizes alone: memory that nobody writes takes no room, for whoever only plans.
   void leave_large_unwritten() { written_ = false; }

@@ -146,10 +146,6 @@ struct Builder {
     params.groups = 1;
     return net.op(name + ".output", "Conv", params, {x, w, b}, kFrame);
   }
-
-  TensorId cast(const std::string& name, TensorId x, DType to) {
-    return options.type == DType::f32 ? x : net.op(name, "Cast", CastOp{to}, {x}, net.channels(x));
-  }
 };
 
 }  // namespace
@@ -163,9 +159,8 @@ Result<Graph> video_unet(const VideoUnetOptions& options) {
   b.net.store_in(options.type);
   if (!options.weights) b.net.leave_large_unwritten();
   const Dims shape{options.batch, kFrame, options.size, options.size};
-  const TensorId frame = b.cast("frame.cast", b.net.input("frame", shape), options.type);
-  const TensorId previous = b.cast("previous.cast", b.net.input("previous", shape), options.type);
-  const TensorId time = b.cast("time.cast", b.net.input("time", {1, 1, 1, 1}), options.type);
+  const TensorId frame = b.net.input("frame", shape), previous = b.net.input("previous", shape);
+  const TensorId time = b.net.input("time", {1, 1, 1, 1});
   const TensorId sizes = b.net.integers("time.sizes", {options.batch, 1, options.size, options.size});
   const TensorId plane = b.net.op("time.plane", "Expand", ExpandOp{}, {time, sizes}, 1);
   TensorId x = b.unet("first", b.net.concat("first.concat", frame, plane), options.base);
@@ -173,7 +168,6 @@ Result<Graph> video_unet(const VideoUnetOptions& options) {
   x = b.block("temporal0", b.net.concat("temporal.concat", x, previous), options.base, 1);
   x = b.attention("temporal1", x, options.size);
   x = b.block("temporal2", x, kFrame);
-  if (options.type != DType::f32) x = b.cast("next.cast", x, DType::f32);
   b.net.output(x, "next", shape);
   return b.net.finish();
 }

@@ -186,7 +186,10 @@ Result<Graph> zoo_network(std::string_view name, const ZooOptions& options) {
   const bool sized = row->build == resnet50_of_pictures;
   if (options.size < 32 || (options.size != ZooOptions{}.size && !sized))
     return Error{Reason::bad_usage, "Only resnet50 has pictures of another size, of 32 rows or more."};
+  if (options.type != DType::f32 && options.type != DType::f16 && options.type != DType::bf16)
+    return Error{Reason::bad_usage, "A network has tensors of f32, f16 or bf16."};
   NetworkBuilder net{std::string(name), options.seed, options.batchnorm};
+  net.store_in(options.type);
   if (sized) resnet50(net, options.batch, options.size);
   else row->build(net, options.batch);
   return net.finish();

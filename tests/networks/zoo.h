@@ -12,7 +12,8 @@ struct ZooOptions {
   uint64_t seed = 1;
   bool batchnorm = false;  // BatchNormalization as operators of its own; else folded into the convolutions (same function)
   int64_t batch = 1;
-  int64_t size = 224;  // rows and columns of resnet50's pictures
+  int64_t size = 224;       // rows and columns of resnet50's pictures
+  DType type = DType::f32;  // what tensors are stored in: f32, f16 or bf16; inputs and outputs are f32
 };
 
 // resnet50 (v1.5), mobilenetv2, squeezenet1.1, vgg16 (all 3x224x224 to 1000 classes), unet (3x256x256), replknet (depthwise

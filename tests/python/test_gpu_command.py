@@ -111,7 +111,7 @@ def test_the_video_network_runs_in_each_type_and_goes_again(tmp_path, monkeypatc
     plan = phases.Plan(ROOT, tmp_path / "out", tmp_path / "sparkle", ("cuda",), False)
     monkeypatch.setattr(plan, "no_torch", lambda: "")
     steps = {step.name: step for step in plan.networks() if "video_unet" in step.name}
-    made = [step.command[2] for step in steps.values() if step.name.startswith("make_")]
+    made = [step.command[2] for step in steps.values() if step.name.startswith("make_video_")]
     assert [path.name for path in made] == [f"video_unet_{precision}.onnx" for precision in ("bf16", "fp32", "fp16")]
     for path in made:
         step = steps[f"make_{path.stem}"]
@@ -193,6 +193,33 @@ def test_what_matters_most_comes_first(tmp_path, monkeypatch):
     order = ["cuda_bf16_gpu", "cuda_tf32_planes", "cuda_fp16_gpu", "cuda_tf32_gpu", "cuda_fp32_gpu", "cuda_fp32_transfers"]
     assert [name for name in names if name in order] == order and names[0] == order[0]
     assert steps_of("layers", ("cuda",), tmp_path, monkeypatch)[0].name == "cuda_bf16_resnet50_n32"
+
+
+def test_resnet50_runs_whole_in_16_bits_beside_pytorch(tmp_path, monkeypatch):
+    steps = steps_of("networks", ("cuda",), tmp_path, monkeypatch)
+    kinds = {"bf16": "bfloat", "fp16": "half"}
+    wanted = []
+    for precision in kinds:
+        for batch in (32, 256):
+            wanted += [f"cuda_make_resnet50_{precision}_n{batch}", f"cuda_{precision}_resnet50_n{batch}"]
+    wanted.insert(2, "cuda_bf16_resnet50_n32_full_edges")
+    wanted += ["cuda_drop_resnet50_in_16_bits", "peers_resnet50", "table_cuda_resnet50"]
+    assert [step.name for step in steps[: len(wanted)]] == wanted
+    by_name = {step.name: step for step in steps}
+    for precision, kind in kinds.items():
+        for batch in (32, 256):
+            network = tmp_path / "sparkle_gpu" / f"resnet50_cuda_{precision}_n{batch}.onnx"
+            made = by_name[f"cuda_make_resnet50_{precision}_n{batch}"].command
+            assert made[1:] == ["resnet50", network, "--batch", str(batch), "--type", phases.TYPES[precision]]
+            assert network in by_name["cuda_drop_resnet50_in_16_bits"].command
+            step = by_name[f"cuda_{precision}_resnet50_n{batch}"]
+            assert step.command[4:6] == ["--model", network]
+            assert "--precision" not in step.command  # which is for layers
+            assert step.result == f"cuda/model_resnet50_n{batch}.{kind}.json"
+            assert step.command[-1] == tmp_path / "out" / step.result
+    peer, table = by_name["peers_resnet50"].command, by_name["table_cuda_resnet50"].command
+    assert peer[peer.index("--whole") + 1] == "32,256" and peer[peer.index("--ways") + 1] == "bf16,f16"
+    assert table[-3:] == [tmp_path / "out" / "cuda", "--peers", peer[-1]]
 
 
 def test_a_network_that_holds_too_much_of_the_card_is_a_failure(tmp_path, monkeypatch):

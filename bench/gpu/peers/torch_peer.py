@@ -92,12 +92,27 @@ def time_layer(torch, clock, device, layer, way):
     return {"median_ms": median * 1e3, "min_ms": least * 1e3, "gflops": flops_of(layer) / median * 1e-9}
 
 
+def fold_normalisation(torch, network):
+    """Batch normalisation into the convolutions before it, as Sparkle's network has it: of torchvision's ResNets, in eval()."""
+    nn, fold = torch.nn, torch.nn.utils.fusion.fuse_conv_bn_eval
+    for module in list(network.modules()):
+        for conv, norm in (("conv1", "bn1"), ("conv2", "bn2"), ("conv3", "bn3")):
+            if isinstance(getattr(module, norm, None), nn.BatchNorm2d):
+                setattr(module, conv, fold(getattr(module, conv), getattr(module, norm)))
+                setattr(module, norm, nn.Identity())
+        short = getattr(module, "downsample", None)
+        if short is not None:
+            module.downsample = fold(short[0], short[1])
+    return network
+
+
 def resnet50(torch):
     """torchvision's network where it is installed, else the same layers put together here."""
     try:
         import torchvision
-        return torchvision.models.resnet50(weights=None), "torchvision " + torchvision.__version__
-    except (ImportError, RuntimeError):  # the latter: it was built for another PyTorch
+        network = fold_normalisation(torch, torchvision.models.resnet50(weights=None).eval())
+        return network, f"torchvision {torchvision.__version__}, batch normalisation folded"
+    except (ImportError, RuntimeError, AttributeError):  # the others: it is of another PyTorch
         pass
     nn = torch.nn
 
@@ -118,7 +133,7 @@ def resnet50(torch):
             parts.append(Block(c, middle, 4 * middle, 2 if stage > 0 and block == 0 else 1))
             c = 4 * middle
     parts += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000)]
-    return nn.Sequential(*parts), "its layers, without batch normalisation"
+    return nn.Sequential(*parts), "its layers, batch normalisation folded"
 
 
 def time_network(torch, clock, device, batch, size, way):

@@ -3,6 +3,7 @@
 #include "backends/cuda/cuda_testing.h"
 #include "backends/cuda/kernels/fill_record.h"
 #include "backends/cuda/program.h"
+#include "base/log.h"
 #include "families/pointwise/pointwise.h"
 
 namespace sparkle::cuda {
@@ -14,6 +15,7 @@ constexpr int64_t kCount = 300;
 struct Fork {
   std::shared_ptr<CudaBackend> backend = test_backend();
   std::unique_ptr<Kernel> kernel;
+  std::vector<Launch> launches;
   std::unique_ptr<Program> program;
   std::vector<std::shared_ptr<Buffer>> buffers;
   std::vector<Buffer*> slots;
@@ -24,7 +26,6 @@ struct Fork {
     stage.inputs = {dense_desc(DType::f32, {kCount}), dense_desc(DType::f32, {kCount})};
     stage.outputs = {dense_desc(DType::f32, {kCount})};
     kernel = *backend->compile(stage, LoopSchedule{"interpreted", "fma-f32", 0}, 0);
-    std::vector<Launch> launches;
     for (const auto [x, y, z] : {std::array{0, 1, 2}, {2, 0, 3}, {2, 1, 4}, {3, 4, 5}, {5, 5, 2}}) {
       Launch& l = launches.emplace_back();
       l.kernel = kernel.get();
@@ -105,23 +106,91 @@ TEST(CudaEdges, AnotherWordForThemIsRefused) {
   EXPECT_EQ(context.error().message, "The environment's SPARKLE_CUDA_EDGES is 'soft'; it may be 'full' or 'programmatic'.");
 }
 
-// No card has taken such a graph from us yet: where one does not, the sentence says what to do.
-TEST(CudaEdges, ADriverThatDoesNotTakeThemIsASentence) {
-  for (const char* call : {"cuGraphAddDependencies_v2", "cuGraphInstantiateWithFlags"}) {
+// Steps of empty outputs have no launches and hand on what they wait for: two of them behind one launch name it twice to what
+// follows both, and a node that depends on another one twice is refused.
+TEST(CudaEdges, StepsWithoutLaunchesHandOnALaunchOnce) {
+  const auto backend = test_backend();
+  const auto sum_of = [&](int64_t count) {
+    Stage stage;
+    stage.params = PointwiseParams{2, {{PointwiseOp::add, 0, 1, 0, 0, 0}}};
+    stage.inputs = {dense_desc(DType::f32, {count}), dense_desc(DType::f32, {count})};
+    stage.outputs = {dense_desc(DType::f32, {count})};
+    return *backend->compile(stage, LoopSchedule{"interpreted", "fma-f32", 0}, 0);
+  };
+  const auto sum = sum_of(kCount), nothing = sum_of(0);
+  std::vector<Launch> launches;
+  for (const auto& [kernel, y] : {std::pair(sum.get(), 1), {nothing.get(), 2}, {nothing.get(), 3}, {sum.get(), 1}}) {
+    Launch& l = launches.emplace_back();
+    const int x = kernel == sum.get() ? 0 : 1;
+    l.kernel = kernel;
+    l.inputs = {{x, 0}, {x, 0}}, l.outputs = {{y, 0}};
+    l.workspace = {y, 0};
+  }
+  const auto program = *backend->record(launches);
+  const std::vector<float> ones(kCount, 1);
+  std::vector<std::shared_ptr<Buffer>> buffers{uploaded(*backend, ones.data(), kCount * 4)};
+  for (int i = 0; i < 3; ++i) buffers.push_back(*backend->allocate(kCount * 4, MemoryKind::device));
+  std::vector<Buffer*> slots;
+  for (const auto& b : buffers) slots.push_back(b.get());
+  const unsigned long long before = model_counts().early_launches;
+  const auto token = backend->submit(*program, slots, {});
+  ASSERT_TRUE(token.ok()) << token.error().message;
+  ASSERT_TRUE(backend->wait(*token).ok());
+  EXPECT_EQ(model_counts().early_launches - before, 1u);
+  std::vector<float> got(kCount);
+  download(*backend, *buffers[1], got.data(), kCount * 4);
+  EXPECT_EQ(got, std::vector<float>(kCount, 2));
+}
+
+// No card has taken such a graph from us yet: where one does not, graphs are made with full edges, for this program and the
+// next ones, and that is said.
+TEST(CudaEdges, ADriverThatDoesNotTakeThemIsGivenFullOnes) {
+  for (const std::string call : {"cuGraphAddDependencies_v2", "cuGraphInstantiateWithFlags"}) {
     Fork fork;
-    fail_next(call, CuResult::not_supported);
+    fail_next(call.c_str(), CuResult::not_supported);
+    std::string said;
+    set_log(
+        [](void* to, LogLevel level, const char* text) {
+          EXPECT_EQ(level, LogLevel::warning);
+          *static_cast<std::string*>(to) += text;
+        },
+        &said);
+    EXPECT_EQ(fork.run(), 0u) << call;
+    const std::string why = "the driver takes no programmatic ones (" + call.substr(0, call.size() - (call[7] == 'A' ? 3 : 9)) +
+                            " said CUDA_ERROR, said by the functional model)";
+    EXPECT_EQ(fork.backend->context().full_edges(), why);
+    EXPECT_NE(said.find("Graphs on 'NVIDIA H200' have full edges"), std::string::npos) << said;
+    EXPECT_NE(said.find("since " + why), std::string::npos) << said;
+    // Other slots are another graph, and another program of the same device has none from the first.
+    fork.buffers[3] = *fork.backend->allocate(kCount * 4, MemoryKind::device);
+    fork.slots[3] = fork.buffers[3].get();
+    EXPECT_EQ(fork.run(), 0u);
+    fork.program = *fork.backend->record(fork.launches);
+    EXPECT_EQ(fork.run(), 0u);
+    set_log(nullptr, nullptr);
+    EXPECT_EQ(said.find("Graphs on", 1), std::string::npos) << said;  // once
+  }
+}
+
+// What is no matter of edges says what it is: a graph that is not made either way, and a device that is lost.
+TEST(CudaEdges, OtherFailuresOfGraphsAreSentences) {
+  {
+    const With full("SPARKLE_CUDA_EDGES", "full");
+    Fork fork;
+    fail_next("cuGraphInstantiateWithFlags", CuResult::not_supported);
     const auto token = fork.backend->submit(*fork.program, fork.slots, {});
     ASSERT_FALSE(token.ok());
-    EXPECT_NE(token.error().message.find("programmatic edges, which SPARKLE_CUDA_EDGES=full leaves out) said CUDA_ERROR"),
-              std::string::npos)
-        << token.error().message;
+    EXPECT_NE(token.error().message.find("cuGraphInstantiate said CUDA_ERROR"), std::string::npos) << token.error().message;
   }
-  const With full("SPARKLE_CUDA_EDGES", "full");
-  Fork fork;
-  fail_next("cuGraphInstantiateWithFlags", CuResult::not_supported);
-  const auto token = fork.backend->submit(*fork.program, fork.slots, {});
-  ASSERT_FALSE(token.ok());
-  EXPECT_EQ(token.error().message.find("programmatic"), std::string::npos) << token.error().message;
+  for (const auto& [result, reason] :
+       {std::pair(CuResult::launch_failed, Reason::device_lost), std::pair(CuResult::out_of_memory, Reason::out_of_memory)}) {
+    Fork fork;
+    fail_next("cuGraphAddDependencies_v2", result);
+    const auto token = fork.backend->submit(*fork.program, fork.slots, {});
+    ASSERT_FALSE(token.ok());
+    EXPECT_EQ(token.error().reason, reason) << token.error().message;
+    EXPECT_EQ(fork.backend->context().full_edges(), "");
+  }
 }
 
 // Two kernels of a graph that fill the same words, by the driver's own functions.

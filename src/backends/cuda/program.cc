@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cuda/kernels/roofs/stall_record.h"
+#include "base/log.h"
 
 namespace sparkle::cuda {
 namespace {
@@ -11,8 +12,6 @@ constexpr size_t kMostGraphs = 8;
 // Of launches one by one: what the host takes for each of them and for the event before a step, about, and the longest that the
 // stream is kept busy for that. What takes longer is so many steps that the device falls behind the host anyway.
 constexpr uint64_t kLaunchNanoseconds = 5000, kEventNanoseconds = 3000, kMostNanoseconds = 5'000'000;
-// What to do about a driver that does not take edges that CUDA has.
-const std::string kWithoutEarly = " (of a graph with programmatic edges, which SPARKLE_CUDA_EDGES=full leaves out)";
 
 // Bytes of a slot that a step reads or writes.
 struct Touch {
@@ -96,6 +95,9 @@ CudaProgram::CudaProgram(const Workshop& shop, std::span<const Launch> launches)
       for (size_t i = 0; i < before[s].size(); ++i)
         if (before[s][i]) over[i] = true;
     }
+    // Steps without launches hand on what they wait for, so several may name one launch, and a node may depend on it once.
+    std::sort(waits_for.begin(), waits_for.end());
+    waits_for.erase(std::unique(waits_for.begin(), waits_for.end()), waits_for.end());
     steps_.push_back(launches_.size());
     std::vector<size_t> tails;
     for (const KernelLaunch& launch : kernel.launches) {
@@ -135,6 +137,10 @@ void CudaProgram::let_begin_early() {
     p.early = p.after.size() == 1 && !is_followed[p.after[0]];
     if (p.early) is_followed[p.after[0]] = true;
   }
+}
+
+void CudaProgram::let_none_begin_early() {
+  for (ProgramLaunch& p : launches_) p.early = false;
 }
 
 Status CudaProgram::open_reports() {
@@ -178,8 +184,35 @@ Result<std::shared_ptr<Graph>> CudaProgram::graph(std::span<Buffer* const> slots
     at->second.second = ++uses_;
     return at->second.first;
   }
+  if (!context_->full_edges().empty()) let_none_begin_early();  // it may have been refused since
+  std::string refused;
+  auto made = make_graph(addresses, refused);
+  if (!made.ok() && !refused.empty()) {
+    let_none_begin_early();
+    std::string ignored;
+    made = make_graph(addresses, ignored);
+    if (made.ok() && context_->use_full_edges(refused))
+      log(LogLevel::warning, "Graphs on '" + context_->device().name + "' have full edges, where no kernel begins before " +
+                                 "those that it follows are over, since " + refused + ".");
+  }
+  if (!made.ok()) return made.take_error();
+  std::shared_ptr<Graph> graph = std::move(*made);
+  fresh = true;
+  if (graphs_.size() >= kMostGraphs)
+    graphs_.erase(std::min_element(graphs_.begin(), graphs_.end(),
+                                   [](const auto& a, const auto& b) { return a.second.second < b.second.second; }));
+  graphs_[addresses] = {graph, ++uses_};
+  return graph;
+}
+
+Result<std::shared_ptr<Graph>> CudaProgram::make_graph(std::span<const CuAddress> addresses, std::string& refused) const {
   const Driver& d = context_->driver();
   const Current current(*context_);
+  const auto of_edges = [&](CuResult r, const char* what) {
+    if (!is_lost(r) && r != CuResult::out_of_memory)
+      refused = "the driver takes no programmatic ones (" + d.words_of(r, what) + ")";
+    return d.error_of(r, what);
+  };
   struct Owned {
     const Driver& driver;
     CuGraph graph = nullptr;
@@ -205,7 +238,8 @@ Result<std::shared_ptr<Graph>> CudaProgram::graph(std::span<Buffer* const> slots
     if (p.early) {
       CuGraphEdge edge;
       edge.from_port = kPortProgrammatic, edge.type = kEdgeProgrammatic;
-      SPARKLE_CU(d, d.graph_dependencies(owned.graph, after.data(), &node, &edge, 1), "cuGraphAddDependencies" + kWithoutEarly);
+      if (const CuResult r = d.graph_dependencies(owned.graph, after.data(), &node, &edge, 1); r != CuResult::success)
+        return of_edges(r, "cuGraphAddDependencies");
     }
     if (p.launch.cluster != std::array<unsigned, 3>{1, 1, 1}) {
       CuLaunchAttributeValue value{};
@@ -216,14 +250,9 @@ Result<std::shared_ptr<Graph>> CudaProgram::graph(std::span<Buffer* const> slots
   }
   CuGraphExec exec = nullptr;
   const bool early = std::any_of(launches_.begin(), launches_.end(), [](const auto& p) { return p.early; });
-  SPARKLE_CU(d, d.graph_instantiate(&exec, owned.graph, 0), "cuGraphInstantiate" + (early ? kWithoutEarly : std::string()));
-  auto graph = std::make_shared<Graph>(context_, exec);
-  fresh = true;
-  if (graphs_.size() >= kMostGraphs)
-    graphs_.erase(std::min_element(graphs_.begin(), graphs_.end(),
-                                   [](const auto& a, const auto& b) { return a.second.second < b.second.second; }));
-  graphs_[addresses] = {graph, ++uses_};
-  return graph;
+  if (const CuResult r = d.graph_instantiate(&exec, owned.graph, 0); r != CuResult::success)
+    return early ? of_edges(r, "cuGraphInstantiate") : d.error_of(r, "cuGraphInstantiate");
+  return std::make_shared<Graph>(context_, exec);
 }
 
 // Until the host has put in all launches, about.

@@ -47,6 +47,9 @@ class CudaProgram final : public Program {
 
  private:
   void let_begin_early();
+  void let_none_begin_early();
+  // `refused`: what the driver said to programmatic edges, where that may be why there is no graph.
+  Result<std::shared_ptr<Graph>> make_graph(std::span<const CuAddress> addresses, std::string& refused) const;
   Status open_reports();
   Status stall(CuStream stream);
   // The launch's record with addresses in it.

@@ -430,8 +430,8 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   if (halo)
     read_of_tile = (static_cast<double>(halo->box_rows * halo->width) / static_cast<double>(params.window.taps()) + step_n) * k;
   const double read = element * instances * tiles_m * tiles_n * read_of_tile;
-  // Sums of parts are written, and read again when they are added.
-  const double partial = s.split > 1 ? 8 * instances * m * n * s.split : 0;
+  // Sums of parts are written, and read again when they are added; of two on CUDA one stays where it is.
+  const double parts = s.split == 2 && cuda ? 1 : s.split > 1 ? s.split : 0, partial = 8 * instances * m * n * parts;
   double written = 0;
   for (const TensorDesc& d : stage.outputs) written += static_cast<double>(d.bytes());
   // Of eight outputs that a thread stores one by one each store takes a sector of the cache.
@@ -468,7 +468,7 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   f.parallel_items = std::max(1.0, cores_worth(groups, s, device));
   // The sums' parts are added by a launch of their own, on CUDA by the last of the blocks that share them.
   f.launches = s.split > 1 && !is_cuda_product(s.variant) ? 2 : 1;
-  f.workspace_bytes = static_cast<int64_t>(partial / 2);
+  f.workspace_bytes = s.split > 1 ? static_cast<int64_t>(4 * instances * m * n * s.split) : 0;
   if (s.variant == kNativeType) weigh_native_type(f, stage, device);
   return f;
 }

@@ -28,7 +28,8 @@ Status add_cpu_steps(std::vector<OptimisationStep>& steps, const AnchorCall& cal
   return ok();
 }
 
-// Steps of a GPU: three kernels as textbooks have them, then the gemm family's variants for it, in the order of their table.
+// Steps of a GPU: three kernels as textbooks have them, then the gemm family's variants for it: their table has them in the
+// order of the steps.
 Status add_gpu_steps(std::vector<OptimisationStep>& steps, const AnchorCall& call, const Device& device,
                      const PlanOptions& options, bool planes) {
   OptimisationStep unrolled{"unrolled",

@@ -56,6 +56,49 @@ TEST(Steps, OfAGpuAreItsVariants) {
   for (const OptimisationStep& step : *steps) EXPECT_TRUE(!step.absent.empty() || !step.choice.without_kernel) << step.name;
 }
 
+// Each step of CUDA stands behind what it is compared with: the gemm family's table has them in this order.
+TEST(Steps, OfACudaDeviceAreInTheirOrder) {
+  const auto device = load_device(SPARKLE_SOURCE_DIR "/devices/h200.json");
+  ASSERT_TRUE(device.ok()) << device.error().message;
+  struct Case {
+    const char *layer, *dtype;
+    bool planes;
+    double accuracy;
+    std::vector<std::string> steps;  // that the layer has
+  };
+  const Case cases[] = {
+      {"mb32ic64ih56oc64oh56kh3ph1",
+       "bf16",
+       false,
+       0,
+       {"unrolled", "one_output", "fma_widened", "mma_in_turn", "mma", "wgmma", "wgmma_pairs", "wgmma_halo", "as planned"}},
+      {"mb32ic64ih56oc64oh56kh3ph1",
+       "f32",
+       false,
+       0,
+       {"unrolled", "one_output", "fma_in_turn", "fma", "wmma", "mma_in_turn", "mma", "wgmma", "wgmma_pairs", "wgmma_halo",
+        "as planned"}},
+      {"mb100ic4ih40oc16oh34kh7ph0",
+       "f32",
+       true,
+       1e-3,
+       {"unrolled", "one_output", "fma_elements", "wmma", "mma_elements", "few", "as planned"}}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(std::string(c.layer) + " " + c.dtype);
+    auto problem = parse_conv(c.layer);
+    ASSERT_TRUE(problem.ok());
+    problem->dtype = c.dtype;
+    PlanOptions options;
+    options.accuracy = c.accuracy;
+    const auto steps = optimisation_steps_of(*problem, *device, options, c.planes);
+    ASSERT_TRUE(steps.ok()) << steps.error().message;
+    std::vector<std::string> present;
+    for (const OptimisationStep& step : *steps)
+      if (step.absent.empty()) present.push_back(step.name);
+    EXPECT_EQ(present, c.steps);
+  }
+}
+
 // The product by tiles on maps in the other order stands before the one on channels last, and behind the one on planes, so that
 // each row's factor is what the order of the faster one brings.
 TEST(Steps, OfAGpuHaveBothOrdersOfAMap) {

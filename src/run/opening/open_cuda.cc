@@ -58,7 +58,7 @@ Result<OpenBackend> open_cuda(const BackendOptions& o) {
   OpenBackend open;
   open.note = opened.name + ", " + device.name + ", " + device.driver;
   const cuda::Context& context = opened.backend->context();
-  if (const std::string& why = context.full_edges(); !why.empty() && context.device().capability >= 90)
+  if (const std::string why = context.full_edges(); !why.empty() && context.device().capability >= 90)
     open.note += "; no kernel begins before those that it follows are over, since " + why;
   for (const std::string& speed : opened.backend->speeds()) open.tried.push_back(speed);
   for (const std::string& finding : opened.backend->findings()) open.tried.push_back("banned " + finding);

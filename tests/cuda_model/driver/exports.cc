@@ -1,129 +1,20 @@
-// The functions of CUDA's driver interface that Sparkle calls, as libcuda.so.1 exports them; and a few of the stand-in's own,
-// by which tests ask what was done and plant failures.
-#include <algorithm>
+// The functions of CUDA's driver interface that Sparkle calls, as libcuda.so.1 exports them: devices, contexts, memory, streams
+// and events; and a few of the stand-in's own, by which tests ask what was done and plant failures.
+#include "calls.h"
+
+#include <cstdlib>
 #include <cstring>
 
-#include "model_driver.h"
-
 namespace cuda_model::driver {
-namespace {
 
-// Every call: one at a time, failing where a test has asked for it, and where the context is lost. `context`: needs one.
-struct Call {
-  Driver& driver = Driver::get();
-  std::lock_guard<std::mutex> lock{driver.mutex};
-  Context* context = nullptr;
-  CuResult result = CuResult::success;
-
-  Call(const char* symbol, bool needs_context) {
-    if (!driver.fail_symbol.empty() && driver.fail_symbol == symbol) {
-      driver.fail_symbol.clear();
-      result = driver.fail_result;
-      return;
-    }
-    if (!driver.initialized) {
-      result = CuResult::not_initialized;
-      return;
-    }
-    context = driver.current();
-    if (!needs_context) return;
-    if (!context) {
-      tell(std::string(symbol) + " without a context");
-      result = CuResult::invalid_context;
-    } else {
-      result = context->lost;
-    }
-  }
-  bool failed() const { return result != CuResult::success; }
-};
-
-bool owns(const Context& context, const Stream* stream) {
-  const bool own =
-      std::any_of(context.streams.begin(), context.streams.end(), [&](const auto& s) { return s.get() == stream; });
-  if (!own) tell("a stream of another context, or one that is gone");
-  return own;
-}
-bool owns(const Context& context, const Event* event) {
-  const bool own = std::any_of(context.events.begin(), context.events.end(), [&](const auto& e) { return e.get() == event; });
-  if (!own) tell("an event of another context, or one that is gone");
-  return own;
-}
-template <class T>
-T* real(void* handle) {
-  return static_cast<T*>(handle);
-}
-// 0: the context's default stream.
-Stream* of(Context& context, CuStream stream) {
-  if (stream) return real<Stream>(stream);
-  if (!context.default_stream) {
-    context.default_stream = context.streams.emplace_back(std::make_unique<Stream>()).get();
-    context.default_stream->owner = &context;
-  }
-  return context.default_stream;
-}
-#define MODEL_CALL(symbol, needs_context) \
-  Call call(symbol, needs_context);       \
-  if (call.failed()) return call.result
-#define MODEL_NEEDS(condition, result_otherwise) \
-  do {                                           \
-    if (!(condition)) return result_otherwise;   \
-  } while (false)
-
-// What a launch asks for, checked against the device and the kernel.
-CuResult prepare(Driver& driver, Context& context, Function* function, const unsigned* grid, const unsigned* block,
-                 unsigned shared, void** params, KernelLaunch& launch) {
-  if (!function || function->owner != &context) {
-    tell("a function of another context");
-    return CuResult::invalid_handle;
-  }
-  const Kernel& kernel = *function->kernel;
-  const std::string name = kernel.name;
-  const auto refused = [&](const std::string& why) {
-    tell(name + ": " + why);
-    return CuResult::invalid_value;
-  };
-  for (int i = 0; i < 3; ++i)
-    if (grid[i] == 0 || block[i] == 0) return refused("a launch of no blocks or no threads");
-  if (grid[0] > 0x7fffffffu || grid[1] > 65535 || grid[2] > 65535) return refused("a grid that is too large");
-  const unsigned threads = block[0] * block[1] * block[2];
-  if (threads > static_cast<unsigned>(kernel.threads))
-    return refused(std::to_string(threads) + " threads, and it is bound to " + std::to_string(kernel.threads));
-  if (shared > static_cast<unsigned>(function->most_shared))
-    return refused(std::to_string(shared) + " bytes of shared memory that it was not given");
-  (void)driver;
-  if (!params || !params[0]) return refused("no record");
-  launch.kernel = &kernel;
-  launch.how.grid = {grid[0], grid[1], grid[2]};
-  launch.how.block = {block[0], block[1], block[2]};
-  launch.how.shared_bytes = shared;
-  const size_t align = std::max<size_t>(64, kernel.record_alignment), bytes = (kernel.record_bytes + align - 1) / align * align;
-  launch.record = std::shared_ptr<std::byte>(static_cast<std::byte*>(std::aligned_alloc(align, bytes)), std::free);
-  std::memcpy(launch.record.get(), params[0], kernel.record_bytes);
-  return CuResult::success;
+int driver_version() {
+  const char* other = std::getenv("SPARKLE_CUDA_MODEL_VERSION");
+  return other ? std::atoi(other) : 13000;
 }
 
-CuResult set_cluster(const Function& function, const CuLaunchAttributeValue& value, KernelLaunch& launch) {
-  const unsigned size[3] = {value.cluster.x, value.cluster.y, value.cluster.z};
-  const unsigned grid[3] = {launch.how.grid.x, launch.how.grid.y, launch.how.grid.z};
-  unsigned blocks = 1;
-  for (int i = 0; i < 3; ++i) {
-    if (size[i] == 0 || grid[i] % size[i] != 0) {
-      tell(std::string(launch.kernel->name) + ": clusters that do not divide its grid");
-      return CuResult::invalid_value;
-    }
-    blocks *= size[i];
-  }
-  if (blocks > (function.large_clusters ? 16u : 8u)) return CuResult::invalid_value;
-  launch.how.cluster = {size[0], size[1], size[2]};
-  return CuResult::success;
-}
-
-}  // namespace
 }  // namespace cuda_model::driver
 
 using namespace cuda_model::driver;
-
-#define EXPORT extern "C" __attribute__((visibility("default"))) CuResult
 
 EXPORT cuInit(unsigned flags) {
   Driver& driver = Driver::get();
@@ -133,8 +24,7 @@ EXPORT cuInit(unsigned flags) {
   return flags == 0 ? CuResult::success : CuResult::invalid_value;
 }
 EXPORT cuDriverGetVersion(int* version) {
-  const char* other = std::getenv("SPARKLE_CUDA_MODEL_VERSION");
-  *version = other ? std::atoi(other) : 13020;
+  *version = driver_version();
   return CuResult::success;
 }
 EXPORT cuGetErrorName(CuResult result, const char** name) {
@@ -373,208 +263,6 @@ EXPORT cuEventElapsedTime(float* milliseconds, CuEvent begin, CuEvent end) {
   MODEL_NEEDS(b.mark->done && e.mark->done, CuResult::not_ready);
   *milliseconds = static_cast<float>((e.mark->seconds - b.mark->seconds) * 1e3);
   return CuResult::success;
-}
-
-EXPORT cuModuleLoadData(CuModule* module, const void* image) {
-  MODEL_CALL("cuModuleLoadData", true);
-  MODEL_NEEDS(image, CuResult::invalid_value);
-  const auto& device = call.driver.devices[static_cast<size_t>(call.context->device)].attributes;
-  const int capability =
-      10 * device.at(CuDeviceAttribute::compute_capability_major) + device.at(CuDeviceAttribute::compute_capability_minor);
-  std::vector<const cuda_model::Kernel*> compiled;
-  if (const CuResult r = load_compiled(static_cast<const char*>(image), capability, compiled); r != CuResult::success) return r;
-  auto& m = call.context->modules.emplace_back(std::make_unique<Module>());
-  m->owner = call.context, m->compiled = std::move(compiled);
-  *module = reinterpret_cast<CuModule>(m.get());
-  return CuResult::success;
-}
-EXPORT cuModuleUnload(CuModule module) {
-  MODEL_CALL("cuModuleUnload", true);
-  std::erase_if(call.context->modules, [&](const auto& m) { return m.get() == real<Module>(module); });
-  return CuResult::success;
-}
-EXPORT cuModuleGetFunction(CuFunction* function, CuModule module, const char* name) {
-  MODEL_CALL("cuModuleGetFunction", true);
-  const auto& own = real<Module>(module)->compiled;
-  const auto is_it = [&](const cuda_model::Kernel* k) { return std::string_view(k->name) == name; };
-  const auto at = std::find_if(own.begin(), own.end(), is_it);
-  const cuda_model::Kernel* kernel = at != own.end() ? *at : own.empty() ? cuda_model::find_kernel(name) : nullptr;
-  MODEL_NEEDS(kernel, CuResult::not_found);
-  auto& f = real<Module>(module)->functions[name];
-  if (!f) {
-    f = std::make_unique<Function>();
-    f->owner = call.context, f->kernel = kernel;
-  }
-  *function = reinterpret_cast<CuFunction>(f.get());
-  return CuResult::success;
-}
-EXPORT cuFuncGetAttribute(int* value, CuFunctionAttribute attribute, CuFunction function) {
-  MODEL_CALL("cuFuncGetAttribute", true);
-  const Function& f = *real<Function>(function);
-  *value = attribute == CuFunctionAttribute::max_threads_per_block           ? f.kernel->threads
-           : attribute == CuFunctionAttribute::max_dynamic_shared_size_bytes ? f.most_shared
-                                                                             : 0;
-  return CuResult::success;
-}
-EXPORT cuFuncSetAttribute(CuFunction function, CuFunctionAttribute attribute, int value) {
-  MODEL_CALL("cuFuncSetAttribute", true);
-  Function& f = *real<Function>(function);
-  if (attribute == CuFunctionAttribute::max_dynamic_shared_size_bytes) {
-    const auto& device = call.driver.devices[static_cast<size_t>(f.owner->device)];
-    MODEL_NEEDS(value <= device.attributes.at(CuDeviceAttribute::max_shared_memory_per_block_optin), CuResult::invalid_value);
-    f.most_shared = value;
-  } else if (attribute == CuFunctionAttribute::non_portable_cluster_size_allowed) {
-    f.large_clusters = value != 0;
-  } else {
-    return CuResult::invalid_value;
-  }
-  return CuResult::success;
-}
-
-EXPORT cuLaunchKernelEx(const CuLaunchConfig* config, CuFunction function, void** params, void**) {
-  MODEL_CALL("cuLaunchKernelEx", true);
-  MODEL_NEEDS(owns(*call.context, real<Stream>(config->stream)), CuResult::invalid_handle);
-  Work work(Work::Kind::launch);
-  auto* f = real<Function>(function);
-  CuResult r = prepare(call.driver, *call.context, f, config->grid, config->block, config->shared_bytes, params, work.launch);
-  for (unsigned i = 0; i < config->attribute_count && r == CuResult::success; ++i)
-    if (config->attributes[i].id == CuLaunchAttributeId::cluster_dimension)
-      r = set_cluster(*f, config->attributes[i].value, work.launch);
-  if (r == CuResult::success) real<Stream>(config->stream)->waiting.push_back(std::move(work));
-  return r;
-}
-
-EXPORT cuGraphCreate(CuGraph* graph, unsigned) {
-  MODEL_CALL("cuGraphCreate", true);
-  auto& g = call.context->graphs.emplace_back(std::make_shared<Graph>());
-  *graph = reinterpret_cast<CuGraph>(g.get());
-  return CuResult::success;
-}
-EXPORT cuGraphDestroy(CuGraph graph) {
-  MODEL_CALL("cuGraphDestroy", true);
-  std::erase_if(call.context->graphs, [&](const auto& g) { return g.get() == real<Graph>(graph); });
-  return CuResult::success;
-}
-EXPORT cuGraphAddKernelNode_v2(CuGraphNode* node, CuGraph graph, const CuGraphNode* after, size_t count,
-                               const CuKernelNodeParams* params) {
-  MODEL_CALL("cuGraphAddKernelNode_v2", true);
-  Graph& g = *real<Graph>(graph);
-  auto fresh = std::make_unique<GraphNode>();
-  const CuResult r = prepare(call.driver, *call.context, real<Function>(params->function), params->grid, params->block,
-                             params->shared_bytes, params->params, fresh->launch);
-  MODEL_NEEDS(r == CuResult::success, r);
-  fresh->function = real<Function>(params->function);
-  for (size_t i = 0; i < count; ++i) {
-    const auto at =
-        std::find_if(g.nodes.begin(), g.nodes.end(), [&](const auto& n) { return n.get() == real<GraphNode>(after[i]); });
-    MODEL_NEEDS(at != g.nodes.end(), CuResult::invalid_value);
-    fresh->after.push_back(static_cast<size_t>(at - g.nodes.begin()));
-  }
-  *node = reinterpret_cast<CuGraphNode>(fresh.get());
-  g.nodes.push_back(std::move(fresh));
-  return CuResult::success;
-}
-EXPORT cuGraphKernelNodeSetAttribute(CuGraphNode node, CuLaunchAttributeId attribute, const CuLaunchAttributeValue* value) {
-  MODEL_CALL("cuGraphKernelNodeSetAttribute", true);
-  MODEL_NEEDS(attribute == CuLaunchAttributeId::cluster_dimension, CuResult::invalid_value);
-  GraphNode& n = *real<GraphNode>(node);
-  return set_cluster(*n.function, *value, n.launch);
-}
-EXPORT cuGraphAddDependencies_v2(CuGraph graph, const CuGraphNode* from, const CuGraphNode* to, const CuGraphEdge* edges,
-                                 size_t count) {
-  MODEL_CALL("cuGraphAddDependencies_v2", true);
-  Graph& g = *real<Graph>(graph);
-  const auto place_of = [&](CuGraphNode node) {
-    return static_cast<size_t>(
-        std::find_if(g.nodes.begin(), g.nodes.end(), [&](const auto& n) { return n.get() == real<GraphNode>(node); }) -
-        g.nodes.begin());
-  };
-  const auto& device = call.driver.devices[static_cast<size_t>(call.context->device)];
-  for (size_t i = 0; i < count; ++i) {
-    const CuGraphEdge edge = edges ? edges[i] : CuGraphEdge{};
-    const bool early = edge.type == kEdgeProgrammatic;
-    MODEL_NEEDS(place_of(from[i]) < place_of(to[i]) && place_of(to[i]) < g.nodes.size(), CuResult::invalid_value);
-    MODEL_NEEDS(edge.to_port == 0 && edge.type <= kEdgeProgrammatic, CuResult::invalid_value);
-    MODEL_NEEDS(edge.from_port <= kPortLaunchOrder && early == (edge.from_port != 0), CuResult::invalid_value);
-    for (const unsigned char byte : edge.reserved) MODEL_NEEDS(byte == 0, CuResult::invalid_value);
-    MODEL_NEEDS(!early || device.attributes.at(CuDeviceAttribute::compute_capability_major) >= 9, CuResult::not_supported);
-    GraphNode& node = *real<GraphNode>(to[i]);
-    MODEL_NEEDS(std::count(node.after.begin(), node.after.end(), place_of(from[i])) == 0, CuResult::invalid_value);
-    node.after.push_back(place_of(from[i]));
-    node.early = node.early || early;
-  }
-  return CuResult::success;
-}
-EXPORT cuGraphInstantiateWithFlags(CuGraphExec* exec, CuGraph graph, unsigned long long) {
-  MODEL_CALL("cuGraphInstantiateWithFlags", true);
-  auto nodes = std::make_shared<std::vector<GraphNode>>();
-  for (const auto& n : real<Graph>(graph)->nodes) nodes->push_back(*n);
-  ++call.driver.counts.graphs;
-  *exec = reinterpret_cast<CuGraphExec>(nodes.get());
-  call.context->execs.push_back(std::move(nodes));
-  return CuResult::success;
-}
-EXPORT cuGraphLaunch(CuGraphExec exec, CuStream stream) {
-  MODEL_CALL("cuGraphLaunch", true);
-  MODEL_NEEDS(owns(*call.context, of(*call.context, stream)), CuResult::invalid_handle);
-  for (const auto& e : call.context->execs)
-    if (e.get() == real<std::vector<GraphNode>>(exec)) {
-      Work work(Work::Kind::graph);
-      work.graph = e;
-      of(*call.context, stream)->waiting.push_back(std::move(work));
-      return CuResult::success;
-    }
-  tell("a graph that is gone");
-  return CuResult::invalid_handle;
-}
-EXPORT cuGraphExecDestroy(CuGraphExec exec) {
-  MODEL_CALL("cuGraphExecDestroy", true);
-  std::erase_if(call.context->execs, [&](const auto& e) { return e.get() == real<std::vector<GraphNode>>(exec); });
-  return CuResult::success;
-}
-
-namespace {
-
-cuda_model::MapShape map_shape(CuTensorType type, uint32_t rank, void* address, const uint64_t* sizes, const uint64_t* strides,
-                               const uint32_t* element_strides, CuTensorSwizzle swizzle) {
-  cuda_model::MapShape shape;
-  shape.type = type == CuTensorType::f16    ? cuda_model::MapType::f16
-               : type == CuTensorType::bf16 ? cuda_model::MapType::bf16
-               : type == CuTensorType::f32  ? cuda_model::MapType::f32
-               : type == CuTensorType::tf32 ? cuda_model::MapType::tf32
-                                            : cuda_model::MapType::u8;
-  const uint64_t element = type == CuTensorType::u8 ? 1 : type == CuTensorType::f32 || type == CuTensorType::tf32 ? 4 : 2;
-  shape.rank = rank, shape.address = address;
-  shape.swizzle = swizzle == CuTensorSwizzle::bytes_128 ? 128 : 0;
-  for (uint32_t i = 0; i < rank && i < 5; ++i) {
-    shape.size[i] = sizes[i], shape.element_strides[i] = element_strides[i];
-    shape.strides[i] = i == 0 ? element : strides[i - 1];
-  }
-  return shape;
-}
-CuResult encode(const cuda_model::MapShape& shape, CuTensorMap* map) {
-  const std::string refused = cuda_model::encode(shape, *reinterpret_cast<cuda_model::TensorMap*>(map));
-  if (!refused.empty()) tell(refused);
-  return refused.empty() ? CuResult::success : CuResult::invalid_value;
-}
-
-}  // namespace
-EXPORT cuTensorMapEncodeTiled(CuTensorMap* map, CuTensorType type, uint32_t rank, void* address, const uint64_t* sizes,
-                              const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides, int,
-                              CuTensorSwizzle swizzle, CuTensorPromotion, int) {
-  MODEL_CALL("cuTensorMapEncodeTiled", false);
-  auto shape = map_shape(type, rank, address, sizes, strides, element_strides, swizzle);
-  for (uint32_t i = 0; i < rank && i < 5; ++i) shape.box[i] = box[i];
-  return encode(shape, map);
-}
-EXPORT cuTensorMapEncodeIm2col(CuTensorMap* map, CuTensorType type, uint32_t rank, void* address, const uint64_t* sizes,
-                               const uint64_t* strides, const int* lower, const int* upper, uint32_t channels, uint32_t pixels,
-                               const uint32_t* element_strides, int, CuTensorSwizzle swizzle, CuTensorPromotion, int) {
-  MODEL_CALL("cuTensorMapEncodeIm2col", false);
-  auto shape = map_shape(type, rank, address, sizes, strides, element_strides, swizzle);
-  shape.im2col = true, shape.channels = channels, shape.pixels = pixels;
-  for (uint32_t i = 0; i + 2 < rank && i < 3; ++i) shape.lower[i] = lower[i], shape.upper[i] = upper[i];
-  return encode(shape, map);
 }
 
 // The next call of `symbol` fails with `result`.

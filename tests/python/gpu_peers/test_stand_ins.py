@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -205,6 +206,23 @@ def test_pytorch_over_its_stand_in(layers):
     assert "no activation" in found["layers"]["product"]["bf16_fused"]["error"]
     assert found["networks"]["resnet50_n1"]["tf32"]["network"].startswith("its layers")
     assert set(found["layers"]["square"]) == {"bf16", "bf16_fused", "tf32"}
+
+
+def test_normalisation_goes_into_the_convolution_before_it():
+    from peers.torch_peer import fold_normalisation
+
+    class Norm(str):
+        pass
+
+    fold = lambda conv, norm: f"{conv}+{norm}" if isinstance(norm, Norm) else None
+    names = SimpleNamespace
+    nn = names(BatchNorm2d=Norm, Identity=lambda: "as it is", utils=names(fusion=names(fuse_conv_bn_eval=fold)))
+    plain = names(conv1="a", bn1=Norm("b"), conv2="c", bn2=Norm("d"), conv3="e", bn3=Norm("f"), downsample=["g", Norm("h")])
+    short = names(conv1="i", bn1=Norm("j"), downsample=None)
+    modules = [plain, short, names(conv1="k")]
+    fold_normalisation(names(nn=nn), names(modules=lambda: modules))
+    assert (plain.conv1, plain.conv2, plain.conv3, plain.downsample) == ("a+b", "c+d", "e+f", "g+h")
+    assert (short.conv1, short.bn1, short.downsample, modules[2].conv1) == ("i+j", "as it is", None, "k")
 
 
 def test_the_stand_in_convolves():

@@ -3,6 +3,7 @@
 import importlib.machinery
 import importlib.util
 import pathlib
+import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 LOADER = importlib.machinery.SourceFileLoader("sass", str(ROOT / "scripts" / "sass"))
@@ -83,3 +84,137 @@ def test_instructions_are_counted_by_pipe():
     assert (found["products"], found["alu"], found["fma"], found["uniform"], found["loads"]) == (1, 1, 1, 2, 1)
     assert found["clocks"]["alu"] == 2 and found["clocks"]["uniform"] == 4 and found["clocks"]["fma"] == 2
     assert found["stages"] == 4 and found["blocks"] == {80: 2, 86: 1}
+
+
+def kernel_of(text):
+    """A kernel of lines 'LABEL: @P0 OPERATION OPERANDS', in which labels stand for their addresses."""
+    kernel, labels, lines = SASS.Kernel("sparkle_gemm_wgmma_128x256x1_bf16", 90), {}, []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        label, _, rest = line.rpartition(": ")
+        labels |= {label: f"{16 * len(lines):#x}"} if label else {}
+        lines.append(rest)
+    for i, line in enumerate(lines):
+        words = [labels.get(word, word) for word in line.split()]
+        predicated = words[0].startswith("@")
+        text = " ".join(words[predicated:])
+        kernel.code.append((16 * i, predicated, re.match(r"\w+", text)[0], text))
+    return kernel, {name: int(at, 16) for name, at in labels.items()}
+
+
+PERSISTENT = """
+    tile: S2R R1, SR_TID.X
+    loop: HGMMA.64x256x16.F32.BF16 R24, gdesc[UR4]
+          @P0 BRA loop
+          WARPGROUP.DEPBAR.LE gsb0, 0x0
+          @P1 BRA whole
+          STG.E.128 desc[UR10][R4.64], R8
+          STG.E.128 desc[UR10][R4.64], R12
+          STG.E.128 desc[UR10][R4.64], R16
+          MEMBAR.SC.GPU
+   whole: @P2 BRA alone
+          LDSM.16.M88.4 R4, [R20]
+          FADD R8, R8, R4
+   alone: LDC R4, c[0x2][R5]
+          BRX R4 -0x100
+    relu: FMNMX R8, RZ, R8, !PT
+          FMNMX R9, RZ, R9, !PT
+          BRA put
+    rare: MUFU.EX2 R8, R8
+          LDC R4, c[0x2][R5+0xc]
+          BRX R4 -0x100
+    case: BRA put
+     put: @P3 BRA wide
+          STG.E.128 desc[UR10][R4.64], R8
+          STG.E.128 desc[UR10][R4.64+0x10], R12
+          BRA end
+    wide: F2FP.BF16.F32.PACK_AB R8, R9, R8
+          F2FP.BF16.F32.PACK_AB R10, R11, R10
+          STSM.16.M88.4 [R20], R8
+          @P4 BRA end
+          UTMASTG.2D [UR12], [UR18]
+     end: @P5 BRA tile
+          EXIT
+"""
+
+
+def test_the_way_behind_a_loop_rounds_and_stores_and_is_short():
+    kernel, at = kernel_of(PERSISTENT)
+    count = lambda words: SASS.epilogue.counted(kernel.code, kernel.jumps(), (at["loop"], at["loop"] + 16), (), words)
+    # depbar, bra, bra, ldc, brx, bra, 2 f2fp, stsm, bra, utmastg, bra: sums in parts, a residual and f32 lie beside the way.
+    assert count([at["put"], at["relu"], at["rare"], at["case"]]) == 12
+    assert count([at["relu"], at["relu"], at["rare"], at["case"]]) == 15
+    assert count([at["rare"], at["rare"], at["rare"], at["case"]]) == 16
+    assert count([]) is None  # no table, no way
+    assert SASS.epilogue.counted(kernel.code[: at["wide"] // 16], kernel.jumps(), (at["loop"], at["loop"] + 16)) is None
+
+
+ROLLED = """
+    loop: HMMA.16816.F32.BF16 R4, R8, R12, R4
+          @P0 BRA loop
+          BAR.SYNC.DEFER_BLOCKING 0x0
+  strips: @P1 BRA other
+          STS.64 [R1], R4
+   other: @P2 BRA rows
+          STS.64 [R1], R6
+    rows: LDS.128 R8, [R1]
+          @P3 BRA narrow
+          F2FP.BF16.F32.PACK_AB R8, R9, R8
+          STG.E.128 desc[UR10][R4.64], R8
+          BRA next
+  narrow: F2FP.BF16.F32.PACK_AB R8, RZ, R8
+          F2FP.BF16.F32.PACK_AB R9, RZ, R9
+          F2FP.BF16.F32.PACK_AB R10, RZ, R10
+          STG.E.U16 desc[UR10][R4.64], R8
+    next: IADD3 R2, R2, 0x4, RZ
+          LEAVE_ROWS
+          LEAVE_STRIPS
+          EXIT
+"""
+
+
+def test_turns_behind_a_loop_count_and_fragments_are_stored_once():
+    # A row is lds, bra, f2fp, stg, bra, iadd3 and the way back: 7. A strip two tests, four rows and the way back: 31. Three of
+    # them, both stores, the barrier before and the end behind.
+    jumps = ROLLED.replace("LEAVE_ROWS", "@P4 BRA rows").replace("LEAVE_STRIPS", "@P5 BRA strips")
+    kernel, _ = kernel_of(jumps)
+    assert SASS.epilogue.counted(kernel.code, kernel.jumps(), (0, 16), (4, 3)) == 1 + 3 * 31 + 2 + 1
+    assert SASS.epilogue.counted(kernel.code, kernel.jumps(), (0, 16), (4, 3, 2)) is None  # there are but two loops
+    # Where calls leave the loops their last turn has no jump back: rows of 8, the last of 7, and so strips of 35, the last 34.
+    calls = ROLLED.replace("LEAVE_ROWS", "@P4 CALL.REL.NOINC out\nBRA rows")
+    kernel, _ = kernel_of(calls.replace("LEAVE_STRIPS", "out: @P5 CALL.REL.NOINC gone\nBRA strips\ngone: NOP"))
+    assert SASS.epilogue.counted(kernel.code, kernel.jumps(), (0, 16), (4, 3)) == 1 + 2 * 35 + 34 + 2 + 2
+
+
+def test_counts_that_grow_are_told():
+    kept = {"registers": 168, "loop": 57, "products": 4, "epilogue": 566}
+    assert not list(SASS.differing(kept | {"epilogue": 570}, kept))
+    assert list(SASS.differing(kept | {"epilogue": 600, "loop": 60}, kept)) == [
+        "loop 60 instead of 57",
+        "epilogue 600 instead of 566",
+    ]
+    assert list(SASS.differing(kept | {"epilogue": None}, kept)) == ["epilogue None instead of 566"]
+    without = {what: kept[what] for what in ("registers", "loop", "products")}
+    assert not list(SASS.differing(without | {"epilogue": None}, without))
+
+
+def test_tables_of_indexed_jumps_are_those_of_the_kernel(tmp_path):
+    text = """
+64-bit ELF: type=ET_EXEC, ABI=8, sm=90, toolkit=13.0, flags=0x6005a04
+arch = sm_90a
+.nv.constant2.one
+0x00017120 0x00017020
+0x0000a6a0
+
+.nv.constant0.one
+0x00000000 0x00000000
+.nv.constant2.two
+0x00000040
+arch = sm_80
+.nv.constant2.two
+0x00000080
+"""
+    cuobjdump = tmp_path / "cuobjdump"
+    cuobjdump.write_text(f"#!/bin/sh\ncat <<'END'\n{text}END\n", encoding="utf-8")
+    cuobjdump.chmod(0o755)
+    tables = SASS.tables_of(tmp_path / "any.fatbin", cuobjdump)
+    assert tables == {("one", 90): [0x17120, 0x17020, 0xA6A0], ("two", 90): [0x40], ("two", 80): [0x80]}

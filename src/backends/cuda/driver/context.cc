@@ -49,6 +49,17 @@ std::shared_ptr<Context> Context::described(Device description) {
   return context;
 }
 
+std::string Context::full_edges() const {
+  const std::lock_guard lock(mutex_);
+  return full_edges_;
+}
+bool Context::use_full_edges(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (!full_edges_.empty()) return false;
+  full_edges_ = why;
+  return true;
+}
+
 Context::~Context() {
   if (!context_) return;
   {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "backends/cuda/driver/driver.h"
@@ -26,7 +27,9 @@ class Context {
   static constexpr size_t kStreams = 3;
   CuStream stream(size_t i) const { return streams_[i]; }
   // Why a kernel of a graph begins when those before it are over, and no earlier; empty: it may, by a programmatic edge.
-  const std::string& full_edges() const { return full_edges_; }
+  std::string full_edges() const;
+  // From here on, for this reason. Whether it is the first one.
+  bool use_full_edges(const std::string& why);
 
  private:
   Context() = default;
@@ -35,6 +38,7 @@ class Context {
   std::optional<DeviceInfo> described_;
   CuContext context_ = nullptr;
   CuStream streams_[kStreams] = {};
+  mutable std::mutex mutex_;
   std::string full_edges_;
 };
 

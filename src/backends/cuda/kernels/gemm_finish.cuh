@@ -75,6 +75,20 @@ SPARKLE_DEVICE int32_t w_zero_of(const GemmRecord& record, int32_t filter) {
   return zero_at(record.w_zero, filter * record.w_zero_stride, record.w_unsigned != 0) - (record.w_unsigned != 0 ? 128 : 0);
 }
 
+// What zero points add to the sums of a column, where they were taken for all taps. `row` of w, `filter` as zero points are
+// counted.
+SPARKLE_DEVICE uint32_t summand_of_zero_points(const GemmRecord& record, int32_t x_zero, int32_t row, int32_t filter) {
+  return static_cast<uint32_t>(x_zero * (record.all_k * w_zero_of(record, filter) - load_global(record.w_sums + row)));
+}
+// To nearest even.
+SPARKLE_DEVICE int32_t to_nearest(float value) {
+#ifdef __CUDACC__
+  return __float2int_rn(value);
+#else
+  return static_cast<int32_t>(std::nearbyint(value));
+#endif
+}
+
 // Taps of a row that see the image along h or w (axis 1 or 2): from `begin` on, before `end`.
 struct TapsInside {
   int32_t begin, end;
@@ -126,8 +140,7 @@ struct Finish {
       SPARKLE_UNROLL
       for (int e = 0; e < 8; ++e) {
         if (column + e >= record.n) continue;
-        const int32_t w_zero = w_zero_of(record, channel + column + e);
-        bias[e] += static_cast<uint32_t>(x_zero * (record.all_k * w_zero - load_global(record.w_sums + w_row + e)));
+        bias[e] += summand_of_zero_points(record, x_zero, w_row + e, channel + column + e);
       }
     }
   }
@@ -225,7 +238,7 @@ struct Finish {
     if (record.activation == 0) return;
     if (record.activation == 1) {  // the commonest without the others' code
       SPARKLE_UNROLL
-      for (int e = 0; e < 8; ++e) v[e] = v[e] < 0.0f ? 0.0f : v[e];
+      for (int e = 0; e < 8; ++e) v[e] = rectified(v[e]);
       return;
     }
     SPARKLE_UNROLL
@@ -238,7 +251,7 @@ struct Finish {
       v[e] = static_cast<int32_t>(words[e]);
       if (record.scale != nullptr) {
         const float low = static_cast<float>(record.low - y_zero), high = static_cast<float>(record.high - y_zero);
-        v[e] = rounded(clamped(static_cast<float>(v[e]) * scale[e], low, high)) + y_zero;
+        v[e] = to_nearest(clamped(static_cast<float>(v[e]) * scale[e], low, high)) + y_zero;
       }
     }
     if (record.y_type == Element::i32) {
@@ -273,14 +286,6 @@ struct Finish {
     for (int e = 0; e < 8; ++e) {
       if (first + e < record.n) store_global(to + int64_t{e} * record.y_channel, static_cast<uint8_t>(v[e]));
     }
-  }
-  // To nearest even.
-  SPARKLE_DEVICE static int32_t rounded(float value) {
-#ifdef __CUDACC__
-    return __float2int_rn(value);
-#else
-    return static_cast<int32_t>(std::nearbyint(value));
-#endif
   }
 };
 

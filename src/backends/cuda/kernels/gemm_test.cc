@@ -50,20 +50,26 @@ TEST_P(GemmKernels, AreRightOnRandomShapes) {
   }
 }
 
-// Outputs in 16 bits whose rows lie one behind the other go by the engine, and a residual comes by it.
+// Outputs whose rows lie one behind the other go by the engine, and a residual comes by it.
 class GemmKernelsByTheEngine : public testing::TestWithParam<GemmVariant> {};
 TEST_P(GemmKernelsByTheEngine, AreRight) {
   const GemmVariant& variant = GetParam();
   for (uint32_t seed = 1; seed <= 8; ++seed) {
     std::mt19937 random(seed * 31 + static_cast<uint32_t>(variant.n));
     Convolution v = drawn_for(variant, random);
-    if (v.groups > 1) v.k = kBoxColumns * (1 + static_cast<int>(seed % 3));
-    else v.k = 8 * (1 + static_cast<int>(random() % 60));
-    v.gap_y = seed % 3 == 0 ? 8 : 0;
-    const int residual = static_cast<int>(seed % 4);
+    const bool integers = is_integer(variant.operand), floats = variant.operand == Operand::tf32;
+    const int bytes = integers ? 1 : floats ? 4 : 2, chunk = 16 / bytes;
+    if (v.groups > 1) v.k = 128 / bytes * (1 + static_cast<int>(seed % 3));
+    else v.k = chunk * (1 + static_cast<int>(random() % (480u / static_cast<unsigned>(chunk))));
+    v.gap_y = seed % 3 == 0 ? chunk : 0;
+    if (integers) {  // padding that zero points see, which is given back pixel by pixel, in two of eight
+      v.scale = true, v.y_type = random() % 2 ? Element::i8 : Element::u8, v.y_zero = std::abs(v.y_zero);
+      if (seed % 4 != 0) v.x_zero = 0;
+    }
+    const int residual = integers ? 0 : static_cast<int>(seed % 4);
     v.before = residual == 1, v.after = residual == 2, v.splits = v.before + v.after > 0 ? 1 : 1 + static_cast<int>(seed % 3);
     const bool half = variant.operand == Operand::f16 || (is_float8(variant.operand) && seed % 2 == 1);
-    v.y_type = half ? Element::f16 : Element::bf16;
+    if (!integers) v.y_type = floats ? Element::f32 : half ? Element::f16 : Element::bf16;
     EXPECT_EQ(run_in_model(variant, v, seed), "") << "seed " << seed << ": " << v.text();
   }
 }
@@ -110,8 +116,7 @@ INSTANTIATE_TEST_SUITE_P(Variants, GemmKernels, testing::ValuesIn(kGemmVariants)
 std::vector<GemmVariant> that_store_by_the_engine() {
   std::vector<GemmVariant> found;
   for (const GemmVariant& v : kGemmVariants)
-    if (v.loader == GemmLoader::tma && v.m == kWgmmaM && !is_integer(v.operand) && v.operand != Operand::tf32)
-      found.push_back(v);
+    if (v.loader == GemmLoader::tma && v.m == kWgmmaM) found.push_back(v);
   return found;
 }
 INSTANTIATE_TEST_SUITE_P(Variants, GemmKernelsByTheEngine, testing::ValuesIn(that_store_by_the_engine()), name_of_variant);

@@ -14,12 +14,13 @@ namespace sparkle::cuda {
 // `gemm` are: m, n, rows_by, filter (of h and w; d has one tap), stride, dilation, pad, instances (the innermost), tiles_m (a
 // multiple of the cluster, tiles beyond m are empty), tiles_n, swath, splits, split_steps, and what the epilogue reads.
 //
-// Outputs in 16 bits whose rows (of n + what is between) lie one behind the other may leave by the engine too, and a residual
-// of theirs come by it: y is a tiled map of rank 2 over the columns of all instances and rows, boxes of kBoxColumns x kBoxRows;
-// residual one of rank 3 over columns, 1, rows, boxes of kBoxColumns x 1 x the tile's m; both with the swizzle of 128 bytes.
-// Then there is at most one residual, none with splits, and n is a multiple of kBoxColumns where there are several instances,
-// else of 8: stores end at whole 16 bytes.
-inline constexpr int kBoxColumns = 64, kBoxRows = 16, kBoxBytes = kBoxRows * 128;
+// Outputs whose rows (of n + what is between) lie one behind the other may leave by the engine too, and a residual of theirs
+// come by it: of 16 bits, of f32 from products in TF32, of bytes from products of bytes. y is a tiled map of rank 2 over the
+// columns of all instances and rows, boxes of 128 bytes x kBoxRows; residual one of rank 3 over columns, 1, rows, boxes of 128
+// bytes x 1 x the tile's m; both with the swizzle of 128 bytes. Then there is at most one residual, none with splits, and n is
+// 128 bytes or more times that where there are several instances, else 16: stores end at whole 16 bytes. Where pixels outside
+// of the image take part in zero points, kernels on bytes store by themselves all the same.
+inline constexpr int kBoxRows = 16, kBoxBytes = kBoxRows * 128;
 
 struct GemmTmaRecord {
   TensorMap x, w, y, residual;

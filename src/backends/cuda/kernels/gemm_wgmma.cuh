@@ -23,7 +23,9 @@ struct GemmWgmma {
   static constexpr int kConsumers = 2, kThreads = 128 * (kConsumers + 1), kBytes = 128, kElement = operand_bytes(kType);
   static constexpr int kColumns = kSwapped ? 256 : kN;
   static constexpr bool kWords = kSwapped && kElement == 2;  // outputs in 16 bits without a residual go by FiltersOut
-  static constexpr bool kBoxes = !kSwapped && (kElement == 2 || is_float8(kType));  // where record.boxes is obeyed
+  static constexpr bool kBoxes = !kSwapped;  // where record.boxes is obeyed
+  static constexpr Operand kOperand = kType;
+  static constexpr int kBlocks = kCluster;
   static_assert(!is_float8(kType) || (!kSwapped && kN <= 192));                     // sums of a step beside those of all
   static_assert(kSwapped ? kM == kConsumers * kColumns && kN == 64 : kM == kConsumers * 64);
   static constexpr int kK = kBytes / kElement, kProducts = kBytes / 32;  // products deep
@@ -33,6 +35,10 @@ struct GemmWgmma {
   static constexpr int kStripsAt = kStages * kStageBytes, kTermsAt = kStripsAt + 4 * kConsumers * kStripBytes;
   static constexpr int kTermsBytes = gemm_wgmma_terms_bytes(kM, kN), kBarriersAt = kTermsAt + kConsumers * kTermsBytes;
   static constexpr int kWordAt = kBarriersAt + 16 * kStages;
+  // What the bytes of a warpgroup's pixels add up to: not where the engine may still read the outputs before.
+  static constexpr int kZeroPointsAt = kBoxes ? kTermsAt : kStripsAt,
+                       kZeroPointsBytes = kBoxes ? kTermsBytes : 4 * kStripBytes;
+  static_assert(!is_integer(kType) || kM / kConsumers * 4 <= kZeroPointsBytes);
   static_assert(kWordAt + 16 == gemm_wgmma_shared_bytes(kM, kN, kStages));
   // Registers: the sums are kColumns / 2 of a consumer's; the copying warpgroup needs few. Together no more than a core's
   // 65536.
@@ -251,6 +257,10 @@ struct GemmWgmma {
       take_registers<kManyRegisters>();
       const uint32_t thread = thread_id_again() - 128, consumer = group - 1;
       Turn turn;
+      // Zero points of pixels outside of the image are given back pixel by pixel.
+      bool gives_back_outside = false;
+      if constexpr (is_integer(kType))
+        gives_back_outside = record.gemm.w_taps != nullptr && x_zero_of<kType>(record.gemm) != 0;
       SPARKLE_ROLLED
       for (int32_t number = first_work(); number < works(record); number += works_at_once()) {
         Work work = work_of(record, number, rank);
@@ -260,8 +270,8 @@ struct GemmWgmma {
         ZeroPoints zeros;
         const int32_t channel = is_integer(kType) ? work.instance * record.gemm.channel_instance[3] : 0;
         if constexpr (is_integer(kType)) zeros.wanted = has_zero_points<kN>(record.gemm, channel, work.tile.n * kN);
-        ColumnTerms<kBoxes ? kN : 1> terms;
-        const bool boxes = kBoxes && record.boxes != 0;
+        ColumnTerms<kType, kBoxes ? kN : 1> terms;
+        const bool boxes = kBoxes && record.boxes != 0 && !gives_back_outside;
         FilterTerms filter_terms;
         const bool words = kWords && filters_in_words(record.gemm);
         if (words)
@@ -270,20 +280,24 @@ struct GemmWgmma {
         constexpr bool kEarly = !is_float8(kType);  // whose sums leave no registers to keep them
         if (boxes && kEarly) terms.load(record.gemm, work.instance, work.tile.n * kN, thread % 128);
         multiply_steps(shared, consumer, thread % 128, work.steps, turn, zeros, sums);
-        // What is derived from numbers of the work and the thread has no registers while products are added up.
+        // What is derived from numbers of the work and the thread has no registers while sums are added up.
+        if constexpr (is_integer(kType)) {
+          if (zeros.wanted) {
+            const Work now = work_of(record, anew(number), kCluster > 1 ? cluster_rank() : 0);
+            zeros.take(record.gemm, channel, now.tile.n * kN, shared + kZeroPointsAt + consumer * kZeroPointsBytes,
+                       thread_id_again() % 128, 2 + consumer, sums);
+          }
+        }
+        if (record.gemm.splits > 1) {
+          const Work now = work_of(record, anew(number), kCluster > 1 ? cluster_rank() : 0);
+          if (!add_splits<Sum, kColumns / 8, 128 * kConsumers>(record.gemm, now.number, now.split, thread_id_again() - 128,
+                                                               shared + kWordAt,
+                                                               reinterpret_cast<Sum(&)[kColumns / 8][4]>(sums),
+                                                               [] { sync_threads(1, 128 * kConsumers); }))
+            continue;
+        }
         work = work_of(record, anew(number), kCluster > 1 ? cluster_rank() : 0);
         const uint32_t again = thread_id_again() - 128, warp = uniform(again / 32), lane = again % 32;
-        if constexpr (is_integer(kType)) {
-          if (zeros.wanted)
-            zeros.take(record.gemm, channel, work.tile.n * kN, shared + kStripsAt + consumer * (4 * kStripBytes), thread % 128,
-                       2 + consumer, sums);
-        }
-        if (record.gemm.splits > 1 &&
-            !add_splits<Sum, kColumns / 8, 128 * kConsumers>(record.gemm, work.number, work.split, thread_id() - 128,
-                                                             shared + kWordAt, reinterpret_cast<Sum(&)[kColumns / 8][4]>(sums),
-                                                             [] { sync_threads(1, 128 * kConsumers); })) {
-          continue;
-        }
         if constexpr (kBoxes) {
           if (boxes) {
             if (!kEarly) terms.load(record.gemm, work.instance, work.tile.n * kN, again % 128);

@@ -31,7 +31,7 @@ TEST(Nvrtc, SaysWhyItCannotBeUsed) {
     expect_refused("the library 'libm.so.6' has no nvrtcVersion");
   }
   const With model("SPARKLE_NVRTC", SPARKLE_NVRTC_MODEL), newer("SPARKLE_NVRTC_MODEL_VERSION", "13050");
-  expect_refused("NVRTC 13.5 makes PTX that a driver of CUDA 13.2 does not read");
+  expect_refused("NVRTC 13.5 makes PTX that a driver of CUDA 13.0 does not read");
 }
 
 TEST(Nvrtc, IsKnownToTheDescription) {

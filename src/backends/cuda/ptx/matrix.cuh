@@ -131,6 +131,13 @@ SPARKLE_DEVICE float larger_of(float a, float b) {
   return std::fmax(a, b);
 #endif
 }
+SPARKLE_DEVICE float smaller_of(float a, float b) {
+#ifdef __CUDACC__
+  return fminf(a, b);
+#else
+  return std::fmin(a, b);
+#endif
+}
 // 2^x and 1/x, off by two units in the last place at most; what is below normal numbers is zero.
 SPARKLE_DEVICE float exp2_of(float x) {
 #ifdef __CUDACC__

@@ -97,6 +97,18 @@ SPARKLE_DEVICE void store_shared_8(SharedAddress to, uint32_t a, uint32_t b) {
   cuda_model::store_shared(to, w, 8);
 #endif
 }
+struct Words2 {
+  uint32_t v[2];
+};
+SPARKLE_DEVICE Words2 load_shared_8(SharedAddress from) {
+  Words2 w;
+#ifdef __CUDACC__
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(w.v[0]), "=r"(w.v[1]) : "r"(from) : "memory");
+#else
+  cuda_model::load_shared(&w, from, 8);
+#endif
+  return w;
+}
 SPARKLE_DEVICE uint32_t load_shared_4(SharedAddress from) {
   uint32_t w;
 #ifdef __CUDACC__
@@ -111,6 +123,13 @@ SPARKLE_DEVICE void store_shared_4(SharedAddress to, uint32_t w) {
   asm volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(w) : "memory");
 #else
   cuda_model::store_shared(to, &w, 4);
+#endif
+}
+SPARKLE_DEVICE void store_shared_2(SharedAddress to, uint16_t w) {
+#ifdef __CUDACC__
+  asm volatile("st.shared.u16 [%0], %1;" ::"r"(to), "h"(w) : "memory");
+#else
+  cuda_model::store_shared(to, &w, 2);
 #endif
 }
 

@@ -59,6 +59,15 @@ SPARKLE_DEVICE void sync_cluster() {
 SPARKLE_DEVICE void fence_device() { __threadfence(); }
 SPARKLE_DEVICE uint32_t atomic_add(uint32_t* at, uint32_t value) { return atomicAdd(at, value); }
 SPARKLE_DEVICE uint32_t atomic_min(uint32_t* at, uint32_t value) { return atomicMin(at, value); }
+// Until a word of memory has a value that another block gives it, and what that block wrote before is there to be read.
+SPARKLE_DEVICE void wait_for_word(const uint32_t* at, uint32_t value) {
+  for (;;) {
+    uint32_t now;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(at) : "memory");
+    if (now == value) return;
+    __nanosleep(32);
+  }
+}
 #else
 inline uint32_t thread_id() { return cuda_model::thread_id(); }
 inline uint32_t block_x_again() { return cuda_model::block_id().x; }
@@ -84,6 +93,7 @@ inline uint32_t cluster_rank() { return cuda_model::cluster_rank(); }
 inline void sync_cluster() { cuda_model::sync_cluster(); }
 inline void fence_device() {}
 inline uint32_t atomic_add(uint32_t* at, uint32_t value) { return cuda_model::atomic_add(at, value); }
+inline void wait_for_word(const uint32_t* at, uint32_t value) { cuda_model::wait_for_word(at, value); }
 inline uint32_t atomic_min(uint32_t* at, uint32_t value) { return cuda_model::atomic_min(at, value); }
 #endif
 SPARKLE_DEVICE uint32_t lane_id() { return thread_id() & 31u; }

@@ -106,7 +106,9 @@ bool in_columns(const Stage& stage) {
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
   if (!in_chunks(stage)) return false;
   if (p.loader == Loader::dense) {
-    // One matrix: rows are pixels of a row.
+    // One matrix: rows are pixels of a row. Maps count upwards: views that repeat or turn rows around have none.
+    for (int i = 0; i + 1 < x.shape.size(); ++i)
+      if (x.shape[i] > 1 && x.layout.strides[i] <= 0) return false;
     for (int i = 0; i + 2 < y.shape.size(); ++i)
       if (y.shape[i] != 1) return false;
     return true;

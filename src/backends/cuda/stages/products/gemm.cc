@@ -82,7 +82,7 @@ bool lies_right(const GemmSetup& setup, const TensorDesc& w) {
     dense *= f.size[i];
   }
   if (dense % run != 0 || w.layout.offset % run != 0) return false;
-  if (setup.record.n > 1 && f.filter % run != 0) return false;
+  if (setup.record.n > 1 && (f.filter % run != 0 || f.filter <= 0)) return false;  // maps count upwards
   for (int i = 0; i < 4; ++i)
     if (f.matrices[i] > 1 && f.instance[i] % run != 0) return false;
   return true;

@@ -71,14 +71,14 @@ Status map_filters(const Driver& d, const OperandMaps& m, const void* w, TensorM
 }
 
 // Of outputs: boxes of columns of the rows of a warp; of a residual: of those of a tile.
-Status map_rows(const Driver& d, const BoxMaps& b, CuTensorType type, const void* at, bool residual, TensorMap& to) {
+Status map_rows(const Driver& d, const BoxMaps& b, const void* at, bool residual, TensorMap& to) {
   CuTensorMap map;
   constexpr uint32_t kOnes[3] = {1, 1, 1};
   const uint64_t sizes[3] = {b.columns, residual ? 1 : b.rows, b.rows};
   const uint64_t strides[2] = {residual ? b.residual_row : b.y_row, b.residual_row};
-  const uint32_t box[3] = {kBoxColumns, residual ? 1u : static_cast<uint32_t>(kBoxRows), static_cast<uint32_t>(kWgmmaM)};
+  const uint32_t box[3] = {b.box_columns, residual ? 1u : static_cast<uint32_t>(kBoxRows), static_cast<uint32_t>(kWgmmaM)};
   SPARKLE_CU(d,
-             d.encode_tiled(&map, type, residual ? 3 : 2, const_cast<void*>(at), sizes, strides, box, kOnes, 0,
+             d.encode_tiled(&map, b.type, residual ? 3 : 2, const_cast<void*>(at), sizes, strides, box, kOnes, 0,
                             CuTensorSwizzle::bytes_128, CuTensorPromotion::bytes_256, 0),
              "cuTensorMapEncodeTiled");
   std::copy(std::begin(map.words), std::end(map.words), to.words);
@@ -108,7 +108,7 @@ std::string words_of(const OperandMaps& m, const std::string& x) {
          " x 1 x " + std::to_string(m.filters) + "\n";
 }
 std::string words_of(const BoxMaps& b) {
-  const std::string sizes = std::to_string(b.columns) + " x " + std::to_string(b.rows), columns = std::to_string(kBoxColumns);
+  const std::string sizes = std::to_string(b.columns) + " x " + std::to_string(b.rows), columns = std::to_string(b.box_columns);
   std::string text =
       "    map of y: columns, rows of " + sizes + ", boxes of " + columns + " x " + std::to_string(kBoxRows) + "\n";
   if (b.residual_row != 0)
@@ -123,37 +123,45 @@ std::optional<BoxMaps> boxes_of(const Stage& stage, const GemmSetup& setup, cons
                                 const EpiloguePlaces& places) {
   const GemmRecord& g = setup.record;
   const TensorDesc& y = stage.outputs[0];
-  if (tile.m != kWgmmaM || size_of(y.dtype) != 2 || sparkle::is_integer(stage.inputs)) return std::nullopt;
+  // What the tile's kernels have outputs of (BoxFormOf).
+  const DType x = stage.inputs[0].dtype;
+  const bool integers = sparkle::is_integer(stage.inputs);
+  const int64_t bytes = size_of(y.dtype), line = 128 / bytes, chunk = 16 / bytes;
+  if (tile.m != kWgmmaM || bytes != (integers ? 1 : x == DType::f32 ? 4 : 2)) return std::nullopt;
   const int residuals = g.before + g.after;
   if (residuals > 1 || (residuals == 1 && g.splits > 1)) return std::nullopt;
-  if (setup.instances > 1 && (g.n % kBoxColumns != 0 || g.y_instance[3] != g.n)) return std::nullopt;
+  if (setup.instances > 1 && (g.n % line != 0 || g.y_instance[3] != g.n)) return std::nullopt;
   const auto whole = [&](const TensorDesc& d, const int32_t(&strides)[4], int32_t channel) {
-    return channel == 1 && strides[3] >= setup.instances * g.n && strides[3] % 8 == 0 && d.layout.offset % 8 == 0 &&
+    return channel == 1 && strides[3] >= setup.instances * g.n && strides[3] % chunk == 0 && d.layout.offset % chunk == 0 &&
            in_line(g, strides);
   };
   BoxMaps b;
   b.columns = static_cast<uint64_t>(setup.instances) * static_cast<uint64_t>(g.n), b.rows = static_cast<uint64_t>(g.m);
-  if (b.columns % 8 != 0) return std::nullopt;  // stores end at whole 16 bytes
+  if (b.columns % static_cast<uint64_t>(chunk) != 0) return std::nullopt;  // stores end at whole 16 bytes
   if (!whole(y, g.y_strides, g.y_channel)) return std::nullopt;
-  b.y_row = static_cast<uint64_t>(g.y_strides[3]) * 2;
+  b.type = bytes == 1               ? CuTensorType::u8
+           : bytes == 4             ? CuTensorType::f32
+           : y.dtype == DType::bf16 ? CuTensorType::bf16
+                                    : CuTensorType::f16;
+  b.box_columns = static_cast<uint32_t>(line);
+  b.y_row = static_cast<uint64_t>(g.y_strides[3] * bytes);
   if (residuals == 1) {
     if (!whole(stage.inputs[static_cast<size_t>(places.residual[0])], g.residual_strides[0], g.residual_channel[0]) ||
         (setup.instances > 1 && g.residual_instance[0][3] != g.n))
       return std::nullopt;
-    b.residual_row = static_cast<uint64_t>(g.residual_strides[0][3]) * 2;
+    b.residual_row = static_cast<uint64_t>(g.residual_strides[0][3] * bytes);
   }
   return b;
 }
 
 void map_operands(KernelLaunch& launch, const Workshop& shop, const Stage& stage, const GemmSetup& setup, const CudaTile& tile,
                   int cluster, const std::optional<BoxMaps>& boxes) {
-  const CuTensorType y_type = stage.outputs[0].dtype == DType::bf16 ? CuTensorType::bf16 : CuTensorType::f16;
   const OperandMaps maps = maps_of(stage, setup, tile, cluster);
   launch.maps = words_of(maps, "im2col from " + listed(maps.lower) + " to " + listed(maps.upper) + " by steps of " +
                                    listed(maps.x_steps, 1, 3) + ", boxes of " + std::to_string(maps.channels) +
                                    " channels by " + std::to_string(maps.pixels) + " pixels");
   if (boxes) launch.maps += words_of(*boxes);
-  launch.finish = [context = shop.context, m = maps, boxes, y_type](std::byte* record) -> Status {
+  launch.finish = [context = shop.context, m = maps, boxes](std::byte* record) -> Status {
     auto& r = *reinterpret_cast<GemmTmaRecord*>(record);
     const Driver& d = context->driver();
     CuTensorMap map;
@@ -167,8 +175,8 @@ void map_operands(KernelLaunch& launch, const Workshop& shop, const Stage& stage
     if (d.version() <= 13010 && m.x_strides[2] * m.x_sizes[3] < kSmall) map.words[1] &= ~kBit;
     std::copy(std::begin(map.words), std::end(map.words), r.x.words);
     if (boxes) {
-      SPARKLE_CHECK(map_rows(d, *boxes, y_type, r.gemm.y, false, r.y));
-      if (boxes->residual_row != 0) SPARKLE_CHECK(map_rows(d, *boxes, y_type, r.gemm.residual[0], true, r.residual));
+      SPARKLE_CHECK(map_rows(d, *boxes, r.gemm.y, false, r.y));
+      if (boxes->residual_row != 0) SPARKLE_CHECK(map_rows(d, *boxes, r.gemm.residual[0], true, r.residual));
     }
     return map_filters(d, m, r.gemm.w, r.w);
   };

@@ -11,6 +11,8 @@ namespace sparkle::cuda {
 
 // How outputs leave by the engine and a residual comes by it, where tile and layouts permit (kernels/gemm_tma_record.h).
 struct BoxMaps {
+  CuTensorType type = CuTensorType::f16;
+  uint32_t box_columns = 0;  // 128 bytes
   uint64_t columns = 0, rows = 0;
   uint64_t y_row = 0, residual_row = 0;  // bytes between rows; residual_row 0: there is none
 };
