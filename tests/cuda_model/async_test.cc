@@ -32,6 +32,20 @@ TEST(CudaModelAsync, CopiesLandWhenTheirGroupIsWaitedFor) {
   EXPECT_EQ(error, "");
 }
 
+TEST(CudaModelAsync, CopiesOfNothingComeFromAnAlignedAddressToo) {
+  alignas(16) uint32_t from[8] = {};
+  const auto run = [&](uint32_t words, uint32_t given) {
+    return run_body({{}, {1}, {}, 64, 1}, [&] {
+      copy_async(shared_base(), from + words, 16, given);
+      commit_copies();
+      wait_copies(0);
+    });
+  };
+  EXPECT_EQ(run(4, 0), "");
+  EXPECT_NE(run(1, 0).find("cp.async of nothing at an address that is no multiple of its size"), std::string::npos);
+  EXPECT_NE(run(4, 20).find("cp.async of 20 of 16 bytes"), std::string::npos);
+}
+
 TEST(CudaModelAsync, ReadingWhatAnotherWarpWritesIsARace) {
   for (uint64_t seed = 1; seed < 9; ++seed) {
     const std::string error = run_body({{}, {64}, {}, 64, seed}, [&] {
@@ -236,7 +250,20 @@ TEST(CudaModelAsync, MapsThatTheDriverRefusesAreRefused) {
     change(shape);
     return encode(shape, map);
   };
-  EXPECT_NE(refused([](MapShape& m) { m.strides[1] = 120; }), "");
+  EXPECT_EQ(refused([](MapShape& m) { m.strides[1] = 120; }), "the stride of axis 1, 120, is no positive multiple of 16");
+  EXPECT_EQ(refused([](MapShape& m) { m.strides[3] = 0; }), "the stride of axis 3, 0, is no positive multiple of 16");
+  EXPECT_EQ(refused([](MapShape& m) { m.strides[2] = uint64_t{1} << 40; }),
+            "the stride of axis 2, 1099511627776, is 2^40 or more");
+  EXPECT_EQ(refused([](MapShape& m) { m.strides[2] = 496; }),
+            "the stride of axis 2, 496, is less than what the axis before it takes");
+  EXPECT_EQ(refused([](MapShape& m) { m.strides[2] = 496, m.size[2] = 1; }), "");  // of one element: no matter
+  EXPECT_EQ(refused([](MapShape& m) { m.upper[0] = -3, m.lower[0] = 0; }), "");
+  EXPECT_EQ(refused([](MapShape& m) { m.upper[0] = -3, m.lower[0] = 1; }), "the box of axis 1 has no pixels");
+  EXPECT_EQ(refused([](MapShape& m) { m.im2col = false, m.box[0] = 64, m.box[1] = m.box[2] = m.box[3] = 1; }), "");
+  EXPECT_EQ(refused([](MapShape& m) {
+              m.im2col = false, m.box[0] = 64, m.box[1] = m.box[2] = m.box[3] = 1, m.element_strides[1] = 2;
+            }),
+            "the model has no tiled maps by steps");
   EXPECT_NE(refused([](MapShape& m) { m.lower[0] = -129; }), "");
   EXPECT_NE(refused([](MapShape& m) { m.channels = 128; }), "");
   EXPECT_NE(refused([](MapShape& m) { m.pixels = 1025; }), "");

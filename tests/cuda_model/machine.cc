@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <mutex>
 
+#include "cuda_model/accesses.h"
+
 namespace cuda_model {
 namespace {
 
@@ -346,6 +348,7 @@ void check_global(const void* at, uint32_t bytes, const char* what) {
   check_waited(what);
   if (reinterpret_cast<uintptr_t>(at) % bytes)
     fault(std::string(what) + " of " + std::to_string(bytes) + " bytes at an address that is no multiple of it");
+  noted(at, bytes, what);
   const auto& ranges = allowed();
   if (ranges.empty()) return;
   const auto* p = static_cast<const unsigned char*>(at);

@@ -83,7 +83,9 @@ void store_shared(SharedAddress to, const void* from, uint32_t bytes) {
 void copy_async(SharedAddress to, const void* from, uint32_t bytes, uint32_t given) {
   if (bytes != 4 && bytes != 8 && bytes != 16) fault("cp.async of " + std::to_string(bytes) + " bytes");
   shared_bytes(to, bytes, bytes, "cp.async");
+  if (given > bytes) fault("cp.async of " + std::to_string(given) + " of " + std::to_string(bytes) + " bytes");
   if (given > 0) check_global(from, bytes, "cp.async");
+  if (reinterpret_cast<uintptr_t>(from) % bytes) fault("cp.async of nothing at an address that is no multiple of its size");
   touch(to, bytes, *self().warp, Access::write, "cp.async");
   poison(to, bytes);
   self().copies.back().push_back({to, from, bytes, given});

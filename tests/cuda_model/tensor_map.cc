@@ -83,9 +83,14 @@ std::string encode(const MapShape& shape, TensorMap& map) {
   if (reinterpret_cast<uintptr_t>(shape.address) % 16) return "the tensor's address is no multiple of 16";
   for (uint32_t axis = 0; axis < shape.rank; ++axis) {
     if (shape.size[axis] == 0 || shape.size[axis] > uint64_t{1} << 32) return "a size of the tensor is not 1 to 2^32";
-    if (axis > 0 && (shape.strides[axis] % 16 || shape.strides[axis] >= uint64_t{1} << 40))
-      return "a stride is no multiple of 16";
+    const std::string stride =
+        "the stride of axis " + std::to_string(axis) + ", " + std::to_string(shape.strides[axis]) + ", is ";
+    if (axis > 0 && (shape.strides[axis] == 0 || shape.strides[axis] % 16 != 0)) return stride + "no positive multiple of 16";
+    if (axis > 0 && shape.strides[axis] >= uint64_t{1} << 40) return stride + "2^40 or more";
+    if (axis > 1 && shape.size[axis] > 1 && shape.strides[axis] < shape.strides[axis - 1] * shape.size[axis - 1])
+      return stride + "less than what the axis before it takes";
     if (shape.element_strides[axis] == 0 || shape.element_strides[axis] > 8) return "an element stride is not 1 to 8";
+    if (!shape.im2col && shape.element_strides[axis] != 1) return "the model has no tiled maps by steps";
     if (!shape.im2col && (shape.box[axis] == 0 || shape.box[axis] > 256)) return "a box's side is not 1 to 256";
   }
   const uint32_t inner = (shape.im2col ? shape.channels : shape.box[0]) * element;
@@ -100,6 +105,8 @@ std::string encode(const MapShape& shape, TensorMap& map) {
       if (shape.lower[axis] < low || shape.lower[axis] > high || shape.upper[axis] < low || shape.upper[axis] > high) {
         return "a corner of the box is outside of what a map can hold";
       }
+      if (static_cast<int64_t>(shape.size[axis + 1]) + shape.upper[axis] - shape.lower[axis] <= 0)
+        return "the box of axis " + std::to_string(axis + 1) + " has no pixels";
     }
   }
   shapes().push_back(shape);

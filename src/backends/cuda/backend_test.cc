@@ -260,6 +260,13 @@ TEST(CudaBackend, TakesMemoryOfTheCallers) {
   refused(address + 16, kCount * 4, "3984 from its address on");
   refused(address, 0, "are not inside");
   refused(reinterpret_cast<uintptr_t>(&chain), 4, "none of a CUDA device's memory");
+  const CuContext other = model_function<CuContext(CuDevice)>("cuda_model_other_context")(0);
+  CuAddress of_other = 0;
+  CuContext popped = nullptr;
+  ASSERT_EQ(d.context_push(other), CuResult::success);
+  ASSERT_EQ(d.memory_allocate(&of_other, 64), CuResult::success);
+  ASSERT_EQ(d.context_pop(&popped), CuResult::success);
+  refused(of_other, 64, "another CUDA context than the device's primary one");
   const auto pinned = *chain.backend->allocate(64, MemoryKind::staging);
   refused(pinned->address(), 4, "none of a CUDA device's memory");
   ASSERT_EQ(d.memory_free(address), CuResult::success);

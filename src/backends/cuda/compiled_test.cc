@@ -327,7 +327,7 @@ TEST_F(CompiledPrograms, AreKeptInMemoryAndOnDisk) {
   }
   counts(folder.path, 1, 0, 1);
   // Another NVRTC has texts of its own.
-  const With newer("SPARKLE_NVRTC_MODEL_VERSION", "13010");
+  const With newer("SPARKLE_NVRTC_MODEL_VERSION", "13010"), its_driver("SPARKLE_CUDA_MODEL_VERSION", "13010");
   counts(folder.path, 1, 1, 0);
   EXPECT_EQ(folder.files().size(), 2u);
   // Where nothing can be written it is compiled each time.

@@ -121,6 +121,12 @@ class BackendOfDevice final : public CudaBackend, public MemoryProbe, public Dev
     if (ordinal != static_cast<int>(shop_.context->device().handle))
       return refused("it lies on CUDA device " + std::to_string(ordinal) + ", and this is device " +
                      std::to_string(shop_.context->device().handle) + "; open that one.");
+    // Memory of pools and of none has no context, and each may use it.
+    CuContext owner = nullptr;
+    if (d.pointer_attribute(&owner, CuPointerAttribute::context, lent.address) == CuResult::success && owner &&
+        owner != shop_.context->handle())
+      return refused(
+          "it is of another CUDA context than the device's primary one, in which Sparkle runs; allocate it in that.");
     CuAddress base = 0;
     size_t size = 0;
     SPARKLE_CU(d, d.address_range(&base, &size, lent.address), "cuMemGetAddressRange");

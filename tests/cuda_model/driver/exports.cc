@@ -271,6 +271,14 @@ extern "C" __attribute__((visibility("default"))) void cuda_model_fail_next(cons
   const std::lock_guard lock(driver.mutex);
   driver.fail_symbol = symbol, driver.fail_result = static_cast<CuResult>(result);
 }
+// Another context of a device, beside its primary one: as cuCtxCreate makes them.
+extern "C" __attribute__((visibility("default"))) CuContext cuda_model_other_context(CuDevice device) {
+  Driver& driver = Driver::get();
+  const std::lock_guard lock(driver.mutex);
+  auto& context = driver.contexts.emplace_back(std::make_unique<Context>());
+  context->device = device, context->retained = 1;
+  return reinterpret_cast<CuContext>(context.get());
+}
 // What was done so far: launches of kernels, of graphs, copies, graphs made, allocations, launches behind programmatic edges.
 extern "C" __attribute__((visibility("default"))) void cuda_model_counts(unsigned long long* counts) {
   Driver& driver = Driver::get();

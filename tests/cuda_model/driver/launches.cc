@@ -112,7 +112,11 @@ EXPORT cuFuncSetAttribute(CuFunction function, CuFunctionAttribute attribute, in
   Function& f = *real<Function>(function);
   if (attribute == CuFunctionAttribute::max_dynamic_shared_size_bytes) {
     const auto& device = call.driver.devices[static_cast<size_t>(f.owner->device)];
-    MODEL_NEEDS(value <= device.attributes.at(CuDeviceAttribute::max_shared_memory_per_block_optin), CuResult::invalid_value);
+    if (value < 0 || value > device.attributes.at(CuDeviceAttribute::max_shared_memory_per_block_optin)) {
+      tell(std::string(f.kernel->name) + ": " + std::to_string(value) +
+           " bytes of shared memory are more than a block may have");
+      return CuResult::invalid_value;
+    }
     f.most_shared = value;
   } else if (attribute == CuFunctionAttribute::non_portable_cluster_size_allowed) {
     f.large_clusters = value != 0;
@@ -129,9 +133,20 @@ EXPORT cuLaunchKernelEx(const CuLaunchConfig* config, CuFunction function, void*
   Work work(Work::Kind::launch);
   auto* f = real<Function>(function);
   CuResult r = prepare(call.driver, *call.context, f, config->grid, config->block, config->shared_bytes, params, work.launch);
-  for (unsigned i = 0; i < config->attribute_count && r == CuResult::success; ++i)
-    if (config->attributes[i].id == CuLaunchAttributeId::cluster_dimension)
-      r = set_cluster(*f, config->attributes[i].value, work.launch);
+  const auto& device = call.driver.devices[static_cast<size_t>(call.context->device)];
+  for (unsigned i = 0; i < config->attribute_count && r == CuResult::success; ++i) {
+    const CuLaunchAttribute& a = config->attributes[i];
+    if (a.id == CuLaunchAttributeId::cluster_dimension) {
+      r = set_cluster(*f, a.value, work.launch);
+    } else if (a.id == CuLaunchAttributeId::programmatic_stream_serialization) {
+      // Work of a stream is done one piece after another here: one of the orders that it allows.
+      if (device.attributes.at(CuDeviceAttribute::compute_capability_major) < 9) r = CuResult::not_supported;
+    } else if (a.id != CuLaunchAttributeId::ignore) {
+      tell(work.launch.kernel->name + std::string(": an attribute that is not known, ") +
+           std::to_string(static_cast<int>(a.id)));
+      r = CuResult::invalid_value;
+    }
+  }
   if (r == CuResult::success) real<Stream>(config->stream)->waiting.push_back(std::move(work));
   return r;
 }

@@ -6,6 +6,19 @@ using cuda_model::kSmallTensor, cuda_model::kWrongBit;
 
 namespace {
 
+// What the driver knows of and the model has: nothing interleaved, and zeros outside.
+std::string unknown(CuTensorType type, int interleave, CuTensorSwizzle swizzle, CuTensorPromotion promotion, int fill) {
+  using T = CuTensorType;
+  const auto is_any = [](auto value, auto... of) { return ((value == of) || ...); };
+  if (!is_any(type, T::u8, T::f16, T::f32, T::bf16, T::tf32)) return "no type " + std::to_string(static_cast<int>(type));
+  if (interleave != 0) return "no interleaving " + std::to_string(interleave);
+  if (!is_any(swizzle, CuTensorSwizzle::none, CuTensorSwizzle::bytes_128))
+    return "no swizzle " + std::to_string(static_cast<int>(swizzle));
+  if (!is_any(promotion, CuTensorPromotion::none, CuTensorPromotion::bytes_256))
+    return "no promotion " + std::to_string(static_cast<int>(promotion));
+  if (fill != 0) return "no filling " + std::to_string(fill);
+  return {};
+}
 cuda_model::MapShape map_shape(CuTensorType type, uint32_t rank, void* address, const uint64_t* sizes, const uint64_t* strides,
                                const uint32_t* element_strides, CuTensorSwizzle swizzle) {
   cuda_model::MapShape shape;
@@ -24,6 +37,10 @@ cuda_model::MapShape map_shape(CuTensorType type, uint32_t rank, void* address, 
   return shape;
 }
 CuResult encode(const cuda_model::MapShape& shape, CuTensorMap* map) {
+  if (reinterpret_cast<uintptr_t>(map) % 64) {
+    tell("a tensor map at an address that is no multiple of 64");
+    return CuResult::invalid_value;
+  }
   const std::string refused = cuda_model::encode(shape, *reinterpret_cast<cuda_model::TensorMap*>(map));
   if (!refused.empty()) tell(refused);
   return refused.empty() ? CuResult::success : CuResult::invalid_value;
@@ -31,17 +48,26 @@ CuResult encode(const cuda_model::MapShape& shape, CuTensorMap* map) {
 
 }  // namespace
 EXPORT cuTensorMapEncodeTiled(CuTensorMap* map, CuTensorType type, uint32_t rank, void* address, const uint64_t* sizes,
-                              const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides, int,
-                              CuTensorSwizzle swizzle, CuTensorPromotion, int) {
+                              const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides, int interleave,
+                              CuTensorSwizzle swizzle, CuTensorPromotion promotion, int fill) {
   MODEL_CALL("cuTensorMapEncodeTiled", false);
+  if (const std::string what = unknown(type, interleave, swizzle, promotion, fill); !what.empty()) {
+    tell("a tensor map of what the model has none of: " + what);
+    return CuResult::invalid_value;
+  }
   auto shape = map_shape(type, rank, address, sizes, strides, element_strides, swizzle);
   for (uint32_t i = 0; i < rank && i < 5; ++i) shape.box[i] = box[i];
   return encode(shape, map);
 }
 EXPORT cuTensorMapEncodeIm2col(CuTensorMap* map, CuTensorType type, uint32_t rank, void* address, const uint64_t* sizes,
                                const uint64_t* strides, const int* lower, const int* upper, uint32_t channels, uint32_t pixels,
-                               const uint32_t* element_strides, int, CuTensorSwizzle swizzle, CuTensorPromotion, int) {
+                               const uint32_t* element_strides, int interleave, CuTensorSwizzle swizzle,
+                               CuTensorPromotion promotion, int fill) {
   MODEL_CALL("cuTensorMapEncodeIm2col", false);
+  if (const std::string what = unknown(type, interleave, swizzle, promotion, fill); !what.empty()) {
+    tell("a tensor map of what the model has none of: " + what);
+    return CuResult::invalid_value;
+  }
   auto shape = map_shape(type, rank, address, sizes, strides, element_strides, swizzle);
   shape.im2col = true, shape.channels = channels, shape.pixels = pixels;
   for (uint32_t i = 0; i + 2 < rank && i < 3; ++i) shape.lower[i] = lower[i], shape.upper[i] = upper[i];

@@ -138,6 +138,9 @@ class Driver {
   Driver();
   void open_device_memory(bool open);
   std::string run(const KernelLaunch& launch);
+  // In any order that edges allow; nodes that none orders may not touch the same bytes where one of them writes.
+  std::string run_graph(const std::vector<GraphNode>& nodes);
+  std::string place_of(uintptr_t byte) const;
 };
 
 // The calling thread's contexts, the last one current.

@@ -30,15 +30,18 @@ enum class CuResult : int {
   no_binary_for_gpu = 209,
   ecc_uncorrectable = 214,
   invalid_ptx = 218,
+  nvlink_uncorrectable = 220,
   jit_compiler_not_found = 221,
   unsupported_ptx_version = 222,
   jit_compilation_disabled = 223,
+  contained = 226,  // an error that is kept from other processes, and ends this one's use of the device
   invalid_handle = 400,
   not_found = 500,
   not_ready = 600,
   illegal_address = 700,
   launch_out_of_resources = 701,
   launch_timeout = 702,
+  context_is_destroyed = 709,
   assert_failed = 710,
   hardware_stack_error = 714,
   illegal_instruction = 715,
@@ -46,7 +49,10 @@ enum class CuResult : int {
   invalid_address_space = 717,
   invalid_pc = 718,
   launch_failed = 719,
+  tensor_memory_leak = 721,
   not_supported = 801,
+  mps_client_terminated = 810,
+  external_device = 911,
   unknown = 999,
 };
 
@@ -144,11 +150,28 @@ inline constexpr unsigned kEventBlockingSync = 1;  // who waits sleeps
 inline constexpr unsigned kEventNoTiming = 2;
 inline constexpr unsigned kHostAllocPortable = 1;  // pinned for all contexts
 
-// Whether a result says that the context is gone for good: no call on it succeeds any more.
+// Whether a result says that the context is gone for good: no call on it succeeds any more. Those of which cuda.h says that the
+// process must be started anew, and uncorrectable errors of memory and links.
 constexpr bool is_lost(CuResult r) {
-  const int code = static_cast<int>(r);
-  return r == CuResult::ecc_uncorrectable || r == CuResult::launch_timeout || r == CuResult::illegal_address ||
-         (code >= 710 && code <= 719 && code != 711 && code != 712 && code != 713);
+  switch (r) {
+    case CuResult::ecc_uncorrectable:
+    case CuResult::nvlink_uncorrectable:
+    case CuResult::contained:
+    case CuResult::illegal_address:
+    case CuResult::launch_timeout:
+    case CuResult::context_is_destroyed:
+    case CuResult::assert_failed:
+    case CuResult::hardware_stack_error:
+    case CuResult::illegal_instruction:
+    case CuResult::misaligned_address:
+    case CuResult::invalid_address_space:
+    case CuResult::invalid_pc:
+    case CuResult::launch_failed:
+    case CuResult::tensor_memory_leak:
+    case CuResult::mps_client_terminated:
+    case CuResult::external_device: return true;
+    default: return false;
+  }
 }
 
 // Whether a result says that the driver does not take a module's code, which says nothing of other modules.

@@ -31,6 +31,14 @@ TEST(CudaDriver, RefusesOldDrivers) {
   EXPECT_NE(driver.error().message.find("is of CUDA 11.4, and 12.0 is needed"), std::string::npos) << driver.error().message;
 }
 
+// Of all results of cuda.h, those after which it says to start the process anew, and uncorrectable errors.
+TEST(CudaDriver, KnowsWhichResultsLoseTheDevice) {
+  std::vector<int> lost;
+  for (int code = 0; code < 1000; ++code)
+    if (is_lost(static_cast<CuResult>(code))) lost.push_back(code);
+  EXPECT_EQ(lost, (std::vector<int>{214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911}));
+}
+
 // What the driver tells makes the description that devices/h200.json has from the data sheet, but for roundings there.
 TEST(CudaDriver, DescribesAsTheDataSheetDoes) {
   const auto driver = Driver::open(12000);

@@ -72,6 +72,57 @@ TEST(CudaModelDriver, LaunchesTakeTheirRecordOneWay) {
   EXPECT_EQ(c.d.launch(&config, c.function, c.params, c.params), CuResult::invalid_value);
 }
 
+TEST(CudaModelDriver, LaunchesHaveAttributesThatCudaKnows) {
+  const auto with = [](int id) {
+    Calls c;
+    CuLaunchConfig config = c.launch();
+    CuLaunchAttribute attribute;
+    attribute.id = static_cast<CuLaunchAttributeId>(id);
+    if (attribute.id == CuLaunchAttributeId::cluster_dimension) attribute.value.cluster = {1, 1, 1};
+    config.attributes = &attribute, config.attribute_count = 1;
+    return c.d.launch(&config, c.function, c.params, nullptr);
+  };
+  for (const int known : {0, 4, 6}) EXPECT_EQ(with(known), CuResult::success) << known;
+  EXPECT_EQ(with(77), CuResult::invalid_value);
+}
+
+TEST(CudaModelDriver, GridsAndSharedMemoryHaveTheirLimits) {
+  Calls c;
+  CuLaunchConfig config = c.launch();
+  config.grid[0] = 0x80000000u;
+  EXPECT_EQ(c.d.launch(&config, c.function, c.params, nullptr), CuResult::invalid_value);
+  config.grid[0] = 1, config.grid[1] = 65536;
+  EXPECT_EQ(c.d.launch(&config, c.function, c.params, nullptr), CuResult::invalid_value);
+  const auto give = [&](int bytes) {
+    return c.d.function_set(c.function, CuFunctionAttribute::max_dynamic_shared_size_bytes, bytes);
+  };
+  EXPECT_EQ(give(227 << 10), CuResult::success);
+  EXPECT_EQ(give((227 << 10) + 1), CuResult::invalid_value);
+  EXPECT_EQ(give(-1), CuResult::invalid_value);
+}
+
+TEST(CudaModelDriver, MapsAreOfWhatTheModelHas) {
+  Calls c;
+  struct How {
+    int type = 6, interleave = 0, swizzle = 3, promotion = 3, fill = 0;
+    size_t at = 0;
+  };
+  const auto encode = [&](const How& how) {
+    alignas(128) std::byte memory[256];
+    const uint64_t sizes[2] = {64, 8}, strides[1] = {128};
+    const uint32_t box[2] = {64, 8}, steps[2] = {1, 1};
+    auto* const map = reinterpret_cast<CuTensorMap*>(memory + how.at);
+    return c.d.encode_tiled(map, static_cast<CuTensorType>(how.type), 2, reinterpret_cast<void*>(uintptr_t{4096}), sizes,
+                            strides, box, steps, how.interleave, static_cast<CuTensorSwizzle>(how.swizzle),
+                            static_cast<CuTensorPromotion>(how.promotion), how.fill);
+  };
+  EXPECT_EQ(encode({}), CuResult::success);
+  EXPECT_EQ(encode({.at = 64}), CuResult::success);
+  for (const How& how : {How{.type = 16}, How{.interleave = 3}, How{.swizzle = 7}, How{.promotion = 4}, How{.fill = 2}})
+    EXPECT_EQ(encode(how), CuResult::invalid_value);
+  EXPECT_EQ(encode({.at = 32}), CuResult::invalid_value);
+}
+
 // Drivers up to CUDA 13.1 set a bit in maps of small tensors that is cleared before use.
 TEST(CudaModelDriver, MapsOfSmallTensorsHaveTheBitOfTheirDriver) {
   Calls c;
