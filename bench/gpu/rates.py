@@ -117,5 +117,5 @@ def matrix_time(path):
     if at_peak:
         said += f", execute {executed / busy * 1e-9:.1f} TFLOP/s there, {100 * at_peak / busy:.1f} % of the card's peak of "
         said += f"{executed / at_peak * 1e-9:.1f}, and {100 * at_peak / total:.1f} % of it over all steps"
-    plain = data.get("profiling", {}).get("plain_ms")
+    plain = data.get("total", {}).get("device_ms") or data.get("profiling", {}).get("plain_ms")
     return said + (f"; the whole run takes {plain:.3f} ms" if plain else "")

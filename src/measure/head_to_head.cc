@@ -36,11 +36,12 @@ class OurRun final : public PeerRun {
   Result<double> seconds(int64_t calls) override {
     if (!clock_of_device_) return PeerRun::seconds(calls);
     double sum = 0;
-    for (int64_t i = 0; i < calls; ++i) {
-      SPARKLE_TRY(one, layer_.run());
+    int64_t samples = 0;
+    for (int64_t done = 0; done < calls; done += layer_.runs_of_sample(), ++samples) {
+      SPARKLE_TRY(one, layer_.sample());
       sum += one;
     }
-    return sum / static_cast<double>(calls);
+    return sum / static_cast<double>(samples);
   }
   Status result(float*) override { return ok(); }
 
@@ -156,6 +157,7 @@ Status check_timed(PeerRun& run, const AnchorCall& call, const SliceCheck& slice
 
 Status finish_own(const Backend& backend, const Competitor& c, const RoofProbes& probes, CheckedLayer& own,
                   LayerMeasurement& m) {
+  m.repeats = own.layer().repeats();
   SPARKLE_CHECK(own.finish(m));
   set_times(c, m);
   m.clock_of_device = backend.keeps_time();

@@ -12,6 +12,13 @@
 namespace sparkle {
 namespace {
 
+// About; `first`: of a run.
+Result<double> seconds_of_sample(PreparedLayer& layer, double first) {
+  if (!layer.takes_bursts()) return first;
+  SPARKLE_TRY(seconds, layer.sample());
+  return seconds * layer.runs_of_sample();
+}
+
 Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choice choice, const LayerBenchOptions& options) {
   LayerMeasurement m;
   m.problem = problem;
@@ -24,7 +31,8 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choic
   RoofProbes probes(backend, unit, compulsory_bytes(call, m.choice));
   std::vector<double> samples, shares;
   m.clock_of_device = backend.keeps_time();
-  const int repeats = std::clamp(static_cast<int>(options.seconds_per_round / std::max(first, 1e-7)), 1, 10000);
+  SPARKLE_TRY(each, seconds_of_sample(*layer, first));
+  const int repeats = std::clamp(static_cast<int>(options.seconds_per_round / std::max(each, 1e-7)), 1, 10000);
   for (int round = 0; round < options.rounds; ++round) {
     const double before = probes.take();
     if (first < options.seconds_per_round) {  // what the probes pushed out of the caches comes back
@@ -34,7 +42,7 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choic
     std::vector<double> times;
     const Traffic traffic = backend.traffic();
     for (int i = 0; i < repeats; ++i) {
-      SPARKLE_TRY(seconds, layer->run());
+      SPARKLE_TRY(seconds, layer->sample());
       times.push_back(seconds);
     }
     m.host_transfers += backend.traffic().copies - traffic.copies + backend.traffic().host_transfers - traffic.host_transfers;
@@ -42,6 +50,7 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choic
     samples.insert(samples.end(), times.begin(), times.end());
     if (peak > 0) shares.push_back(problem.nominal_flops() / median(times) / peak);
   }
+  m.repeats = layer->repeats();
   SPARKLE_CHECK(own.finish(m));
   const Spread s = spread_of(std::move(samples));
   m.median_seconds = s.median, m.min_seconds = s.min, m.p95_seconds = s.p95;

@@ -23,6 +23,7 @@ struct LayerMeasurement {
   int64_t workspace_bytes = 0;
   uint64_t host_transfers = 0;   // copies between host and device while it was timed
   bool clock_of_device = false;  // times are the device's own, without the host's part
+  int repeats = 1;               // runs in a sample, whose mean is one time
 };
 
 // Errors: those of planning and compiling; internal when an output is wrong (the sentence says where).

@@ -2,7 +2,9 @@
 // results that can be wiped - and SliceCheck, which says how large the errors on random operands are.
 #pragma once
 
-#include "backends/backend.h"
+#include <algorithm>
+
+#include "backends/burst_clock.h"
 #include "prepare/layer_planner.h"
 #include "measure/checks/layer_check.h"
 #include "run/wipe.h"
@@ -39,6 +41,13 @@ class PreparedLayer {
   Status wipe();
   // One run; its seconds by the device's own clock where it keeps one, else from submission to completion by the host's.
   Result<double> run();
+  // The seconds of a run as benches time it: run()'s; where the device has a BurstClock, the mean of repeats() that follow one
+  // another in one program, so many that the host's part is nothing beside them. The first sample finds how many that is.
+  Result<double> sample();
+  bool takes_bursts() const { return dynamic_cast<const BurstClock*>(&backend_) != nullptr; }
+  int repeats() const { return std::max(repeats_, 1); }
+  // Runs that a sample does, also those that it does not time.
+  int runs_of_sample() const;
   // The same work on another first operand and output, which stay the caller's; not waited for.
   Result<Token> submit(Buffer& x, Buffer& y, Token after);
   // The output of the last run as f32, in the layout of the call's output.
@@ -49,6 +58,10 @@ class PreparedLayer {
  private:
   PreparedLayer(Backend& backend, const AnchorCall& call) : backend_(backend), call_(call) {}
   Status prepare(const Choice& choice, const LayerBenchOptions& options);
+  Status find_repeats(BurstClock& clock);
+  Result<double> burst(BurstClock& clock);
+  // Runs before those that a sample times: what keeps the device busy while the host hands them over.
+  int before() const;
   // An operand that never changes, in the form that a kernel takes it in.
   struct Constant {
     size_t operand = 0;
@@ -62,7 +75,10 @@ class PreparedLayer {
   std::vector<HostTensor> inputs_;
   std::vector<std::shared_ptr<Buffer>> buffers_;
   Kernels kernels_;
-  std::unique_ptr<Program> program_;
+  std::vector<Launch> launches_;
+  std::unique_ptr<Program> program_, repeated_;  // the latter repeats_ times, where that is more than one
+  int repeats_ = 0;                              // of a sample; 0: not known yet
+  double sampled_ = 0;                           // seconds of a run by the device's clock, of the last sample once there is one
   std::vector<Buffer*> slots_;
   std::vector<std::shared_ptr<Buffer>> written_, packed_;  // by a run; for constants_
   std::vector<Constant> constants_;

@@ -88,11 +88,12 @@ class LayerClock final : public TuneClock {
       probes_.take();
       preparing_ += Clock::now() - begin;
     }
-    SPARKLE_TRY(first, layer.run());
-    const int runs = std::clamp(static_cast<int>(kSampleSeconds / std::max(first, 1e-7)), 1, kMostRuns);
+    SPARKLE_TRY(first, layer.sample());
+    const double each = std::max(first, 1e-7) * layer.runs_of_sample();
+    const int runs = std::clamp(static_cast<int>(kSampleSeconds / each), 1, kMostRuns);
     std::vector<double> times;
     for (int i = 0; i < runs; ++i) {
-      SPARKLE_TRY(seconds, layer.run());
+      SPARKLE_TRY(seconds, layer.sample());
       times.push_back(seconds);
     }
     std::nth_element(times.begin(), times.begin() + runs / 2, times.end());

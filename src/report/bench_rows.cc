@@ -30,7 +30,7 @@ BenchRow row_of(const NamedProblem& layer, const LayerMeasurement& m) {
   row.verdict = m.verdict;
   row.roof_ms = m.roof_seconds * 1e3, row.bound = m.roof_bound;
   row.workspace_bytes = m.workspace_bytes, row.max_error = m.largest_error, row.checked = m.checked;
-  row.host_transfers = m.host_transfers, row.clock_of_device = m.clock_of_device;
+  row.host_transfers = m.host_transfers, row.clock_of_device = m.clock_of_device, row.repeats = m.repeats;
   for (const Footprint& f : m.choice.footprints) {
     row.predicted_bytes.resize(std::max(row.predicted_bytes.size(), f.bytes.size()));
     for (size_t i = 0; i < f.bytes.size(); ++i) row.predicted_bytes[i] += f.bytes[i];
@@ -281,6 +281,7 @@ nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& row
                     {"workspace_bytes", r.workspace_bytes},
                     {"host_transfers", r.host_transfers},
                     {"clock", r.clock_of_device ? "device" : "host"},
+                    {"repeats", r.repeats},
                     {"max_error", r.max_error},
                     {"checked", to_text(r.checked)},
                     {"peers", peers_json(r)}});

@@ -21,6 +21,7 @@ struct BenchRow {
   int64_t workspace_bytes = 0;
   uint64_t host_transfers = 0;          // while it was timed
   bool clock_of_device = false;         // times without the host's part
+  int repeats = 1;                      // runs in a sample
   double max_error = 0;                 // on the operands that were timed
   Checked checked;                      // how the outputs were compared
   std::vector<double> predicted_bytes;  // moved per memory level of the device, innermost first

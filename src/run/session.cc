@@ -288,6 +288,34 @@ Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inp
   return ok();
 }
 
+Result<double> Session::seconds_of_run(const std::vector<HostTensor>& inputs, const Burst& burst) {
+  if (parts_) return 0.0;
+  return guard_memory("Running the model on these inputs", [&]() -> Result<double> {
+    SPARKLE_TRY(placed, prepared(inputs));
+    SPARKLE_CHECK(check_values(inputs));
+    PreparedPlan& plan = *placed.plan;
+    auto* const clock = dynamic_cast<BurstClock*>(placed.backend.get());
+    if (!clock || plan.host) return 0.0;
+    std::vector<std::shared_ptr<Buffer>> held;
+    std::vector<Buffer*> places;
+    for (const HostTensor& tensor : inputs) {
+      SPARKLE_TRY(buffer, input_buffer(*placed.backend, tensor));
+      held.push_back(std::move(buffer));
+    }
+    for (int t : plan.plan->outputs) {
+      const int64_t bytes = plan.plan->tensors[static_cast<size_t>(t)].desc.bytes();
+      SPARKLE_TRY(buffer, placed.backend->allocate(std::max<int64_t>(bytes, 1), MemoryKind::device));
+      held.push_back(std::move(buffer));
+    }
+    for (const auto& buffer : held) places.push_back(buffer.get());
+    SPARKLE_TRY(arenas, plan.take_arenas(*placed.backend));
+    const RunSlots slots = slots_of(plan, arenas, places);
+    SPARKLE_TRY(seconds, clock->seconds_of_run(*plan.segments[0].program, slots.device, burst));
+    plan.give_back(std::move(arenas));
+    return seconds;
+  });
+}
+
 Result<Token> Session::submit(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
                               std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner, Token after) {
   return guard_memory("Running the model on these inputs",

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/burst_clock.h"
 #include "base/system/tracing_executor.h"
 #include "prepare/model_planner.h"
 #include "run/parts/parts.h"
@@ -64,6 +65,11 @@ class Session {
   // The same with timestamps, and with when each task of the host's threads ran: for a picture of one run, not for times.
   // Keeping them takes time between the tasks.
   Result<std::vector<HostTensor>> run_traced(const std::vector<HostTensor>& inputs, RunReport& report);
+
+  // What a run takes by the device's own clock, one after the other (backends/burst_clock.h): seconds of the whole plan,
+  // without the host's part, inputs and outputs staying on the device. 0 where that cannot be told: the device has no such
+  // clock, the host has steps, or the model runs in parts. `burst` says how many runs. Errors: those of run().
+  Result<double> seconds_of_run(const std::vector<HostTensor>& inputs, const Burst& burst);
 
   // The same as run() into tensors of the caller, whose types and shapes are those of the plan's outputs. Rows of an open
   // output that were not found begin with -1.

@@ -37,7 +37,8 @@ def our_times(folder):
             name, _, kind = rest.partition(".")
             total = data.get("total", {})
             if "median_ms" in total:
-                ours.setdefault(name, {})[kind or "layers"] = data.get("profiling", {}).get("plain_ms") or total["median_ms"]
+                plain = data.get("profiling", {}).get("plain_ms") or total["median_ms"]
+                ours.setdefault(name, {})[kind or "layers"] = total.get("device_ms") or plain
             continue
         for row in data.get("rows", []):
             if "median_ms" in row and "ladder" not in rest and "ablate" not in rest:

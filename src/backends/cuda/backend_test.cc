@@ -1,9 +1,14 @@
 // What the CUDA backend does with programs, memory and streams, over the functional model.
+#include <set>
 #include <thread>
 
+#include "backends/burst_clock.h"
 #include "backends/cuda/cuda_testing.h"
 #include "backends/device_memory.h"
 #include "families/copy/copy.h"
+#include "families/family.h"
+#include "families/gemm/gemm.h"
+#include "families/loops/tile_schedule.h"
 #include "families/pointwise/pointwise.h"
 
 namespace sparkle::cuda {
@@ -159,6 +164,58 @@ TEST(CudaBackend, TellsTheTimeOfEachStep) {
   }
   chain.check();
   EXPECT_FALSE(chain.backend->timestamps(token).ok());
+}
+
+TEST(CudaBackend, TellsTheTimeOfRunsThatAreHandedOverAtOnce) {
+  Chain chain;
+  auto* const clock = dynamic_cast<BurstClock*>(chain.backend.get());
+  ASSERT_NE(clock, nullptr);
+  const auto launches = [&](const Burst& burst) {
+    const unsigned long long before = model_counts().graph_launches;
+    const auto seconds = clock->seconds_of_run(*chain.program, chain.slots, burst);
+    EXPECT_TRUE(seconds.ok() && *seconds > 0) << (seconds.ok() ? "" : seconds.error().message);
+    return model_counts().graph_launches - before;
+  };
+  EXPECT_EQ(launches({3, 2}), 5u);
+  EXPECT_EQ(launches({1, 0}), 1u);
+  chain.check();
+}
+
+// As a layer that is timed does. Sums that are split count the parts that are there; whole numbers tell one that came twice.
+TEST(CudaBackend, ProductsStandInAGraphManyTimes) {
+  const auto backend = test_backend();
+  Stage stage;
+  stage.params = GemmParams{Loader::dense, 1, {}, {}};
+  stage.inputs = {dense_desc(DType::bf16, {24, 512}), dense_desc(DType::bf16, {512, 40})};
+  stage.outputs = {dense_desc(DType::bf16, {24, 40})};
+  const std::vector<uint16_t> ones(512 * 40, 0x3f80);
+  std::set<std::string> split;
+  for (const Variant& variant : gemm_info().variants) {
+    Reason why = Reason::none;
+    if (!variant.runs_on(backend->device())) continue;
+    for (const Schedule& schedule : gemm_info().schedules(stage, variant, backend->device(), why)) {
+      const auto* const tile = get_if<TileSchedule>(&schedule);
+      if (!tile || tile->split < 2 || split.count(tile->variant)) continue;
+      const auto kernel = backend->compile(stage, schedule, 0);
+      ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+      const std::shared_ptr<Buffer> buffers[] = {
+          cuda::uploaded(*backend, ones.data(), 24 * 512 * 2), cuda::uploaded(*backend, ones.data(), 512 * 40 * 2),
+          *backend->allocate(24 * 40 * 2, MemoryKind::device),
+          *backend->allocate(std::max<int64_t>(64, (*kernel)->workspace_bytes()), MemoryKind::device)};
+      Launch launch;
+      launch.kernel = kernel->get();
+      launch.inputs = {{0, 0}, {1, 0}}, launch.outputs = {{2, 0}}, launch.workspace = {3, 0};
+      const auto program = *backend->record(std::vector<Launch>(7, launch));
+      Buffer* const slots[] = {buffers[0].get(), buffers[1].get(), buffers[2].get(), buffers[3].get()};
+      const auto seconds = dynamic_cast<BurstClock&>(*backend).seconds_of_run(*program, slots, {2, 1});
+      ASSERT_TRUE(seconds.ok()) << seconds.error().message;
+      std::vector<uint16_t> got(24 * 40);
+      download(*backend, *buffers[2], got.data(), 24 * 40 * 2);
+      EXPECT_EQ(got, std::vector<uint16_t>(24 * 40, 0x4400)) << to_text(schedule);  // 512
+      split.insert(tile->variant);
+    }
+  }
+  EXPECT_GE(split.size(), 2u);
 }
 
 TEST(CudaBackend, ThreadsSubmitAtOnce) {

@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 
+#include "backends/burst_clock.h"
 #include "backends/cuda/images.h"
 #include "backends/cuda/program.h"
 #include "backends/cuda/roofs.h"
@@ -36,7 +37,7 @@ std::string build_of(const DeviceInfo& device) {
   return device.id + number;
 }
 
-class BackendOfDevice final : public CudaBackend, public MemoryProbe, public DeviceMemory {
+class BackendOfDevice final : public CudaBackend, public MemoryProbe, public DeviceMemory, public BurstClock {
  public:
   BackendOfDevice(std::shared_ptr<Context> context, const CudaOptions& options, std::shared_ptr<Executor> executor,
                   MakeKernel make)
@@ -172,23 +173,12 @@ class BackendOfDevice final : public CudaBackend, public MemoryProbe, public Dev
       if (!launched.ok()) return heard(launched.take_error());
       events = std::move(*launched);
     } else {
-      bool fresh = false;
-      auto graph = recorded.graph(slots, fresh);
+      auto graph = graph_of(recorded, slots);
       if (!graph.ok()) return heard(graph.take_error());
-      graphs_ += fresh;
-      const Current current(*shop_.context);
-      if (const CuResult r = driver().graph_launch((*graph)->exec(), line.stream()); r != CuResult::success)
-        return heard(driver().error_of(r, "cuGraphLaunch"));
+      SPARKLE_CHECK(heard(launch(**graph)));
       kept.push_back(std::move(*graph));
     }
-    Result<std::shared_ptr<DeviceBuffer>> reports = std::shared_ptr<DeviceBuffer>();
-    if (!recorded.reporting()->empty()) reports = recorded.fetch_reports(line.stream());
-    auto number = line.count(std::move(kept));  // also where there are no reports: the graph runs
-    if (!number.ok()) return heard(number.take_error());
-    if (!reports.ok()) return heard(reports.take_error());
-    ++submissions_;
-    const Token token = token_of(kCompute, *number);
-    if (*reports) ask(token, std::move(*reports), recorded.reporting());
+    SPARKLE_TRY(token, close(recorded, std::move(kept)));
     if (options.timestamps) {
       const std::lock_guard timed_lock(mutex_);
       timed_.emplace_back(token.value, std::move(events));
@@ -251,6 +241,38 @@ class BackendOfDevice final : public CudaBackend, public MemoryProbe, public Dev
     line_of(token).keep(token.value & kNumber, std::move(kept));
   }
   bool keeps_time() const override { return true; }
+  Result<double> seconds_of_run(const Program& program, std::span<Buffer* const> slots, const Burst& burst) override {
+    auto& recorded = const_cast<CudaProgram&>(static_cast<const CudaProgram&>(program));
+    if (lost_) return lost_error();
+    const CuStream stream = lines_[kCompute].stream();
+    std::shared_ptr<Event> events[2];
+    const auto hand_over = [&]() -> Result<Token> {
+      const std::lock_guard program_lock(recorded.mutex);
+      const std::lock_guard lock(submit_mutex_);
+      (void)lines_[kCompute].reached();  // lets go what is done
+      auto graph = graph_of(recorded, slots);
+      if (!graph.ok()) return heard(graph.take_error());
+      Status launched = ok();
+      for (int i = -burst.before; launched.ok() && i <= burst.runs; ++i) {
+        if (i == 0 || i == burst.runs) {
+          auto event = Event::record(shop_.context, stream, true);
+          if (!event.ok()) launched = event.take_error();
+          else events[i == 0 ? 0 : 1] = std::move(*event);
+        }
+        if (launched.ok() && i < burst.runs) launched = launch(**graph);
+      }
+      // Also behind an error: what was launched keeps its graph until it is done.
+      auto token = close(recorded, {*graph});
+      if (!launched.ok()) return heard(std::move(launched)).take_error();
+      return token;
+    };
+    SPARKLE_TRY(token, hand_over());
+    SPARKLE_CHECK(wait(token, {}));
+    const Current current(*shop_.context);
+    float milliseconds = 0;
+    SPARKLE_CU(driver(), driver().event_elapsed(&milliseconds, events[0]->handle(), events[1]->handle()), "cuEventElapsedTime");
+    return 1e-3 * milliseconds / burst.runs;
+  }
   int64_t device_bytes() const override { return shop_.memory->device_bytes(); }
   // The functional model has no rates to tell.
   double probe_peak(std::string_view unit) override {
@@ -293,6 +315,30 @@ class BackendOfDevice final : public CudaBackend, public MemoryProbe, public Dev
   const Driver& driver() const { return shop_.context->driver(); }
   Timeline& line_of(Token token) { return lines_[std::min<size_t>(token.value >> kLineShift, kDownload)]; }
 
+  Result<std::shared_ptr<Graph>> graph_of(CudaProgram& program, std::span<Buffer* const> slots) {
+    bool fresh = false;
+    SPARKLE_TRY(graph, program.graph(slots, fresh));
+    graphs_ += fresh;
+    return graph;
+  }
+  Status launch(const Graph& graph) {
+    const Current current(*shop_.context);
+    SPARKLE_CU(driver(), driver().graph_launch(graph.exec(), lines_[kCompute].stream()), "cuGraphLaunch");
+    return ok();
+  }
+  // Behind what was launched just now: a token that tells when it is done, and what its kernels have to say of their data.
+  Result<Token> close(CudaProgram& program, Timeline::Kept kept) {
+    Timeline& line = lines_[kCompute];
+    Result<std::shared_ptr<DeviceBuffer>> reports = std::shared_ptr<DeviceBuffer>();
+    if (!program.reporting()->empty()) reports = program.fetch_reports(line.stream());
+    auto number = line.count(std::move(kept));  // also where there are no reports: the graph runs
+    if (!number.ok()) return heard(number.take_error());
+    if (!reports.ok()) return heard(reports.take_error());
+    ++submissions_;
+    const Token token = token_of(kCompute, *number);
+    if (*reports) ask(token, std::move(*reports), program.reporting());
+    return token;
+  }
   // Work of one stream follows itself.
   Status follow(Timeline& line, Token after) {
     if (after.value == 0 || &line_of(after) == &line) return ok();

@@ -63,6 +63,21 @@ TEST(CudaEdges, LaunchesOneByOneFollowEachOther) {
   EXPECT_EQ(fork.run(true), 0u);
 }
 
+// The stream is busy until the host has handed all of it over: some microseconds for each launch and each event.
+TEST(CudaEdges, LaunchesOneByOneFindAStreamThatIsBusy) {
+  Fork fork;
+  const auto launches = [&](bool timestamps) {
+    const unsigned long long before = model_counts().launches;
+    fork.run(timestamps);
+    return model_counts().launches - before;
+  };
+  const auto without = launches(false), with = launches(true);
+  EXPECT_EQ(with, without + 1);
+  const auto begin = std::chrono::steady_clock::now();
+  fork.run(true);
+  EXPECT_GT(std::chrono::steady_clock::now() - begin, std::chrono::microseconds(5 * 5 + 6 * 3));
+}
+
 TEST(CudaEdges, AreFullOnesWhereThatIsAskedFor) {
   const With full("SPARKLE_CUDA_EDGES", "full");
   Fork fork;

@@ -51,6 +51,7 @@ class CudaProgram final : public Program {
   // `refused`: what the driver said to programmatic edges, where that may be why there is no graph.
   Result<std::shared_ptr<Graph>> make_graph(std::span<const CuAddress> addresses, std::string& refused) const;
   Status open_reports();
+  Status stall(CuStream stream);
   // The launch's record with addresses in it.
   Result<std::vector<std::byte>> record_of(const ProgramLaunch& launch, std::span<const CuAddress> slots) const;
 

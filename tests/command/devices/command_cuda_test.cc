@@ -92,6 +92,21 @@ TEST_F(CommandCuda, ModelsAreTimedWithWhatTheyHoldOfTheDevice) {
   EXPECT_GE(total["device_bytes"], explained["memory_bytes"]);
   EXPECT_GT(explained["memory_bytes"], explained["constant_bytes"]);
   EXPECT_LT(total["device_bytes"], 64 << 20);
+  // What a run takes of graphs between two events. A CPU tells nothing of the kind.
+  EXPECT_GT(total["device_ms"], 0);
+  EXPECT_GE(total["device_repeats"], 1);
+  const Said cpu = sparkle("bench --model " SPARKLE_SOURCE_DIR "/models/upscale2x.onnx --shape image=1x3x4x4 --runs 1 --json");
+  ASSERT_EQ(cpu.status, 0) << cpu.err;
+  EXPECT_EQ(nlohmann::json::parse(cpu.out)["total"]["device_ms"], 0);
+}
+
+// Of a layer that takes less than 200 us in the functional model too.
+TEST_F(CommandCuda, SmallLayersAreTimedManyRunsAtOnce) {
+  const auto rows = rows_of("bench --device cuda --conv ic1ih1oc1oh1kh1" + kShort);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_GE(rows[0]["repeats"], 1);
+  EXPECT_LE(rows[0]["repeats"], 64);
+  EXPECT_EQ(rows[0]["clock"], "device");
 }
 
 TEST_F(CommandCuda, SaysWhatTheDeviceIsGiven) {

@@ -252,7 +252,8 @@ def test_the_stand_in_convolves():
 def test_the_table_takes_the_fastest_peer(tmp_path):
     rows = {"cudnn": {"a": {"bf16_fused": {"median_ms": 2.0}, "f32_fused": {"error": "no"}}},
             "cublaslt": {"a": {"bf16_fused": {"median_ms": 1.5}}},
-            "torch": {"a": {"bf16": {"median_ms": 0.5}, "f32": {"median_ms": 4.0}}, "b": {"bf16": {"median_ms": 3.0}}}}
+            "torch": {"a": {"bf16": {"median_ms": 0.5}, "f32": {"median_ms": 4.0}}, "b": {"bf16": {"median_ms": 3.0}},
+                      "net": {"bf16": {"median_ms": 8.0}}}}
     files = []
     for peer, found in rows.items():
         files.append(tmp_path / f"{peer}.json")
@@ -261,14 +262,19 @@ def test_the_table_takes_the_fastest_peer(tmp_path):
     ours.mkdir()
     (ours / "bfloat_x.json").write_text(json.dumps({"rows": [{"name": n, "median_ms": 1.0} for n in "ab"]}), encoding="utf-8")
     (ours / "layers_x.json").write_text(json.dumps({"rows": [{"name": "a", "median_ms": 2.0}]}), encoding="utf-8")
+    # Networks by the device's clock where it tells; the steps' sum holds what the host takes between launches.
+    total = {"median_ms": 6.0, "steps_ms": 9.0}
+    (ours / "model_net.bfloat.json").write_text(json.dumps({"total": {**total, "device_ms": 4.0}}), encoding="utf-8")
+    (ours / "model_net.json").write_text(json.dumps({"total": total}), encoding="utf-8")
     # Rows of these are steps of one layer, not layers.
     (ours / "bfloat_ablate.json").write_text(json.dumps({"rows": [{"name": "a", "median_ms": 9.0}]}), encoding="utf-8")
     script = [sys.executable, ROOT / "scripts" / "gpu_peers.py", "table", "--ours", ours, "--peers", *files]
     lines = subprocess.run(script, capture_output=True, text=True, check=True).stdout.splitlines()
-    a, b = (next(line.split("|") for line in lines if line.startswith(f"{name} ")) for name in "ab")
+    a, b, net = (next(line.split("|") for line in lines if line.startswith(f"{name} ")) for name in ("a", "b", "net"))
     assert a[4].split() == ["1.0000", "1.5000", "cublaslt", "1.500"] and a[1].split() == ["2.0000", "4.0000", "torch", "2.000"]
     assert b[4].split() == ["1.0000", "3.0000", "torch", "3.000"]
-    assert any("(aim: 1.3): 2.121 (2 rows)" in line for line in lines)
+    assert net[4].split() == ["4.0000", "8.0000", "torch", "2.000"] and net[1].split()[0] == "6.0000"
+    assert any("(aim: 1.3): 2.080 (3 rows)" in line for line in lines)
 
 
 def test_stand_ins_that_cannot_be_made_are_a_reason(tmp_path, monkeypatch):

@@ -70,13 +70,24 @@ Context::~Context() {
   driver_->primary_release(device().handle);
 }
 
-Result<std::shared_ptr<Event>> Event::record(std::shared_ptr<Context> context, CuStream stream, bool timed) {
+Result<std::shared_ptr<Event>> Event::make(std::shared_ptr<Context> context, bool timed) {
   const Driver& d = context->driver();
   const Current current(*context);
   CuEvent handle = nullptr;
   SPARKLE_CU(d, d.event_create(&handle, timed ? 0 : kEventNoTiming), "cuEventCreate");
-  std::shared_ptr<Event> event(new Event(std::move(context), handle));
-  SPARKLE_CU(d, d.event_record(handle, stream), "cuEventRecord");
+  return std::shared_ptr<Event>(new Event(std::move(context), handle));
+}
+
+Status Event::put(CuStream stream) const {
+  const Driver& d = context_->driver();
+  const Current current(*context_);
+  SPARKLE_CU(d, d.event_record(event_, stream), "cuEventRecord");
+  return ok();
+}
+
+Result<std::shared_ptr<Event>> Event::record(std::shared_ptr<Context> context, CuStream stream, bool timed) {
+  SPARKLE_TRY(event, make(std::move(context), timed));
+  SPARKLE_CHECK(event->put(stream));
   return event;
 }
 

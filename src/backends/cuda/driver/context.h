@@ -65,6 +65,9 @@ class Event {
  public:
   // `timed`: it tells the time too. Errors: what the driver says.
   static Result<std::shared_ptr<Event>> record(std::shared_ptr<Context> context, CuStream stream, bool timed);
+  // One that stands nowhere yet, and putting it there.
+  static Result<std::shared_ptr<Event>> make(std::shared_ptr<Context> context, bool timed);
+  Status put(CuStream stream) const;
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
