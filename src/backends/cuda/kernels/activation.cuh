@@ -17,6 +17,13 @@ SPARKLE_DEVICE float exp_of(float x) {
   return std::exp(x);
 #endif
 }
+SPARKLE_DEVICE float log_of(float x) {
+#ifdef __CUDACC__
+  return __logf(x);
+#else
+  return std::log(x);
+#endif
+}
 SPARKLE_DEVICE float magnitude(float x) { return float_of(bits_of(x) & 0x7fffffffu); }
 SPARKLE_DEVICE float least(float a, float b) { return a < b ? a : b; }
 SPARKLE_DEVICE float most(float a, float b) { return a > b ? a : b; }
@@ -36,12 +43,16 @@ SPARKLE_DEVICE float with_sign_of(float x, float sign) {
 }
 
 SPARKLE_DEVICE float sigmoid(float x) { return 1.0f / (1.0f + exp_of(-x)); }
-// log(1 + x) for x in [0, 1]: 2 artanh(s) by its series, s at most 1/3. A logarithm of 1 + x loses what x has behind the 1, and
-// fast ones are absolute.
+// log(1 + x) for x in [0, 1]: by the series where x is small, since 1 + x loses what x has behind the 1 and fast logarithms are
+// off by so much whatever they are.
 SPARKLE_DEVICE float log_of_one_plus(float x) {
-  const float s = x / (2.0f + x), t = s * s;
-  return 2.0f * s *
-         (1.0f + t * (1.0f / 3 + t * (1.0f / 5 + t * (1.0f / 7 + t * (1.0f / 9 + t * (1.0f / 11 + t * (1.0f / 13 + t / 15)))))));
+  if (x > 0.25f) return log_of(1.0f + x);
+  return x *
+         (1.0f - x * (1.0f / 2 -
+                      x * (1.0f / 3 -
+                           x * (1.0f / 4 -
+                                x * (1.0f / 5 -
+                                     x * (1.0f / 6 - x * (1.0f / 7 - x * (1.0f / 8 - x * (1.0f / 9 - x * (1.0f / 10))))))))));
 }
 SPARKLE_DEVICE float softplus(float x) { return most(x, 0.0f) + log_of_one_plus(exp_of(-magnitude(x))); }
 // exp(x) - 1 for x <= 0: the series where the difference would cancel.
