@@ -21,8 +21,8 @@ Exit status 77: the peer is not on this machine.
 Sparkle must make of them, which `same` compares.
 --made-up needs no peer and measures nothing: every time is what 1 TFLOP/s would take, which tries the rest of the way.
 `table` reads layers_*, matrix_*, half_*, bfloat_*, bfloat-alone_* and model_*.json of `scripts/gpu` and prints times and
-quotients: above 1 Sparkle is faster. Whole networks of Sparkle are one graph, from its submission to its end by the host's
-clock; events around graphs one after another, which count the peer, leave out what a submission takes.
+quotients: above 1 Sparkle is faster. Whole networks of Sparkle and of the peer are one graph each, launched one after another
+between two events; where the device tells no such time it is from submission to the end, by the host's clock.
 """
 import argparse
 import pathlib

@@ -17,6 +17,7 @@ from tool_steps import LAYER, ToolSteps
 PHASES = ("describe", "tests", "kernels", "layers", "networks", "libraries", "peers", "ablation", "sanitize", "tune", "short")
 PRECISIONS = {"cuda": ("bf16", "fp16", "tf32", "fp32"), "vulkan": ("fp16", "matrix", "fp32")}
 PHASE_SECONDS = 570  # of one device
+DURATION = "3"  # seconds of runs of a whole network, by the clock: a step that is killed leaves nothing
 DRY_SECONDS = 300  # of each step at least
 # What a row's file is called by, as scripts/gpu_peers.py reads it.
 KIND = {"fp32": "layers", "tf32": "matrix", "matrix": "matrix", "fp16": "half", "bf16": "bfloat"}
@@ -289,10 +290,12 @@ class Plan(PeerSteps, ToolSteps):
     def held_video(self, step):
         return Step("video_unet_memory", [self.python, "-c", HELD, self.folder / step.result], 5, skip=step.skip)
 
-    def with_full_edges(self, step, result):
-        """The same where no kernel of a graph begins before the one that it follows is over: what programmatic edges bring."""
-        command = ["env", "SPARKLE_CUDA_EDGES=full", *step.command[:-1], self.folder / result]
-        return Step(f"{step.name}_full_edges", command, 2 * step.seconds // 5, result, step.skip)
+    def with_full_edges(self, step, result, seconds=0):
+        """The same where no kernel of a graph begins before the one that it follows is over: what programmatic edges bring.
+        Starting and judging take as long as before, runs half of it."""
+        half = ["1.5" if word == DURATION else word for word in step.command[:-1]]
+        command = ["env", "SPARKLE_CUDA_EDGES=full", *half, self.folder / result]
+        return Step(f"{step.name}_full_edges", command, seconds or 2 * step.seconds // 5, result, step.skip)
 
     def pipeline(self, device, name, network, more=(), skip=""):
         """Items one by one beside the same through a pipeline: how busy the device is."""
@@ -337,20 +340,20 @@ class Plan(PeerSteps, ToolSteps):
         return Step(f"{device}_drop_resnet50_{name}", ["rm", "-f", *networks], 5, skip=self.no_make)
 
     def once(self):
-        return ["--runs", "1"] if self.dry else []
+        return ["--runs", "1"] if self.dry else ["--duration", DURATION]
 
     def resnet50_in_16_bits(self, device):
         """The whole network in large batches: what matters most of it, so it comes first."""
         networks = []
         for precision in (one for one in PRECISIONS[device] if one in ("bf16", "fp16")):
-            for batch, seconds in zip(self.batches(), (14, 20)):
+            for batch, seconds in zip(self.batches(), (12, 20)):
                 network, step = self.make_resnet50(device, precision, batch)
                 networks.append(network)
                 yield step
                 step = self.bench_resnet50(device, precision, network, f"n{batch}", seconds)
                 yield step
                 if precision == "bf16" and batch == self.batches()[0]:  # the less work, the more launches are of its time
-                    yield self.with_full_edges(step, f"cuda/edges_resnet50_n{batch}.bfloat.json")
+                    yield self.with_full_edges(step, f"cuda/edges_resnet50_n{batch}.bfloat.json", 8)
         yield self.drop_resnet50(device, "in_16_bits", *networks)
 
     def resnet50(self, device):

@@ -113,7 +113,8 @@ Status check_wiped(Session& session, const std::vector<HostTensor>& inputs, Mode
   return check.possible() ? check.accept(outputs, when) : ok();
 }
 
-// What asking for the times of steps costs, and how much of a run they account for. Times from submission to completion.
+// What asking for the times of steps costs, and how much of a run they account for. Times from submission to completion. A
+// device that is kept busy on purpose before its first step (`stalled`) tells neither.
 class Profiling {
  public:
   void add(const RunReport& run, bool timestamps) {
@@ -124,13 +125,19 @@ class Profiling {
     shares_.push_back(run.seconds > 0 ? steps / run.seconds : 0);
   }
   double plain_seconds() const { return median(plain_) * 1e-3; }
-  nlohmann::json json() {
-    return {{"plain_ms", median(plain_)},
-            {"with_timestamps_ms", median(timed_)},
-            {"cost_percent", cost_percent()},
-            {"steps_percent_of_run", 100 * median(shares_)}};
+  nlohmann::json json(bool stalled) {
+    nlohmann::json row = {{"plain_ms", median(plain_)}, {"with_timestamps_ms", median(timed_)}};
+    if (!stalled) row["cost_percent"] = cost_percent(), row["steps_percent_of_run"] = 100 * median(shares_);
+    return row;
   }
-  void print() {
+  void print(bool stalled) {
+    if (stalled) {
+      std::printf(
+          "profiling: %.3f ms with timestamps, %.3f without, in turns; with them the device is kept busy until all launches "
+          "are handed over\n",
+          median(timed_), median(plain_));
+      return;
+    }
     std::printf(
         "profiling: %.3f ms with timestamps, %.3f without, in turns: they cost %+.1f %% (median of pairs); steps are "
         "%.1f %% of a timed run\n",
@@ -159,7 +166,7 @@ Result<DeviceTime> device_time(Session& session, const std::vector<HostTensor>& 
   const double seconds = std::max(about, 1e-6);
   DeviceTime time;
   time.repeats = std::clamp(static_cast<int>(kBurstSeconds / seconds), 1, 1000);
-  const bool is_short = seconds < kBurstSeconds;  // so that the host's part would count
+  const bool is_short = seconds < 10 * kBurstSeconds;  // so that the host's part would count
   const int samples = std::clamp(static_cast<int>(1 / (seconds * time.repeats)), 1, std::min(kBursts, most));
   if (samples > 1) {  // a graph's first launch takes longer
     SPARKLE_TRY(warm, session.seconds_of_run(inputs, {1, 0}));
@@ -318,7 +325,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
                            {"model", report.plan->model},
                            {"file", bench.model},
                            {"rows", rows},
-                           {"profiling", profiling.json()},
+                           {"profiling", profiling.json(on_device_alone->ms > 0)},
                            {"checked", check->text()},
                            {"total",
                             {{"median_ms", total},
@@ -350,7 +357,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
     if (on_device_alone->ms > 0)
       std::printf("by the device's clock: %.4f ms a run, %d handed over at once; inputs and outputs stay there\n",
                   on_device_alone->ms, on_device_alone->repeats);
-    profiling.print();
+    profiling.print(on_device_alone->ms > 0);
     std::vector<std::vector<double>> traffic;
     for (const PlanStep& step : report.plan->steps)
       if (step.runs_on == RunsOn::device) traffic.push_back(step.footprint.bytes);

@@ -91,7 +91,6 @@ MISTAKES = {
         "wait_copies<0>();\n    // what"),
     "missing_warp_barrier": (MMA, F_MMA, "      sync_warp();\n      SPARKLE_ROLLED", "      SPARKLE_ROLLED"),
     "splits_left_counted": (MMA, "kernels/gemm_splits.cuh", "if (thread == 0) store_global(record.counters + tile, 0u);", ""),
-    "splits_count_too_soon": (MMA, "kernels/gemm_splits.cuh", "sync();  // nobody reads what lies at the word", ""),
     "taps_beyond_the_edge": (MMA, "kernels/gemm_loaders.cuh",
         "(taps_inside[i] & bits) == bits",
         "taps_inside[i] != 0 && bits != ~0u"),

@@ -124,7 +124,6 @@ constexpr Mistake kMistakes[] = {
     {"sums_over_stages", "race: "},
     {"missing_warp_barrier", "instead of"},
     {"splits_left_counted", "a counter is not zero again"},
-    {"splits_count_too_soon", "race: "},
     {"taps_beyond_the_edge", ""},
     {"put_unsynchronised", "race: "},
     {"tf32_unrounded", "not rounded to tf32"},

@@ -41,7 +41,7 @@ struct GemmRecord {
   const void* residual[2] = {};  // the first `before` are added before the activation
   const void* padding =
       nullptr;               // 16 bytes that stand for what is outside of the image and behind k: x's zero point; none: zeros
-  float* partial = nullptr;  // splits > 1: [instance][tile][split][tile m][tile n]
+  float* partial = nullptr;  // splits > 1: [instance][tile][split], each as threads hold it: 16 bytes by piece and thread
   uint32_t* counters = nullptr;  // splits > 1: [instance][tile], zero before and after
 
   // Rows.

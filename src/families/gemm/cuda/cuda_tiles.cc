@@ -116,6 +116,13 @@ bool in_columns(const Stage& stage) {
   const FeatureMap in = feature_map(x), out = feature_map(y);
   const Window& w = p.window;
   if (in.d != 1 || out.d != 1 || w.filter[0] != 1) return false;
+  // Maps count outwards, from channels to columns, rows and images, each axis beyond all of the one before.
+  int64_t within = in.c;
+  for (int axis = x.shape.size() - 1; axis >= 0; --axis) {
+    if (axis == 1 || x.shape[axis] <= 1) continue;
+    if (x.layout.strides[axis] < within) return false;
+    within = x.layout.strides[axis] * x.shape[axis];
+  }
   // Corners of maps are bytes, offsets of taps too; what a map says of strides ends at eight.
   constexpr int64_t kCorner = 127, kOffset = 255, kStride = 8;
   const int64_t outputs[2] = {out.h, out.w}, inputs[2] = {in.h, in.w};

@@ -20,16 +20,11 @@ TensorDesc rows(int64_t count, int64_t direction, bool columns = false) {
   return d;
 }
 
-std::map<std::string, int> run_all(int64_t x, int64_t w) {
+std::map<std::string, int> run_all(const Stage& stage) {
   std::map<std::string, int> run;
   const auto backend = test_backend();
   EXPECT_TRUE(backend);
   if (!backend) return run;
-  GemmParams p;
-  p.loader = Loader::dense;
-  Stage stage;
-  stage.params = p;
-  stage.inputs = {rows(kM, x), rows(kN, w, true)}, stage.outputs = {dense_desc(DType::f16, {kM, kN})};
   for (const Variant& variant : gemm_info().variants) {
     if (!variant.runs_on(backend->device())) continue;
     Reason why = Reason::none;
@@ -43,6 +38,27 @@ std::map<std::string, int> run_all(int64_t x, int64_t w) {
     }
   }
   return run;
+}
+
+std::map<std::string, int> run_all(int64_t x, int64_t w) {
+  GemmParams p;
+  p.loader = Loader::dense;
+  Stage stage;
+  stage.params = p;
+  stage.inputs = {rows(kM, x), rows(kN, w, true)}, stage.outputs = {dense_desc(DType::f16, {kM, kN})};
+  return run_all(stage);
+}
+// 3x3 over pixels whose channels lie side by side; `turned`: columns of pixels one behind the other, not rows.
+std::map<std::string, int> run_window(bool turned) {
+  GemmParams p;
+  p.window.filter = {1, 3, 3}, p.window.pad_begin = p.window.pad_end = {0, 1, 1};
+  const Dims shape{2, 64, 9, 7}, filters{24, 64, 3, 3}, out{2, 24, 9, 7};
+  Stage stage;
+  stage.params = p;
+  stage.inputs = {{DType::f16, shape, channels_last(shape)}, dense_desc(DType::f16, filters)};
+  if (turned) stage.inputs[0].layout = dense(shape, {0, 3, 2, 1});
+  stage.outputs = {{DType::f16, out, channels_last(out)}};
+  return run_all(stage);
 }
 
 TEST(CudaViews, RowsForwardsGoByTheEngine) {
@@ -64,6 +80,14 @@ TEST(CudaViews, FiltersBackwardsOrRepeatedAreLaidOutAnew) {
     auto run = run_all(1, direction);
     EXPECT_GT(run["wgmma"], 0) << direction;
   }
+}
+
+TEST(CudaViews, WindowsOverMapsOfColumnsGoByOtherKernels) {
+  auto straight = run_window(false), turned = run_window(true);
+  EXPECT_GT(straight["wgmma"], 0);
+  EXPECT_GT(straight["wgmma_halo"], 0);
+  EXPECT_EQ(turned["wgmma"] + turned["wgmma_pairs"] + turned["wgmma_halo"], 0);
+  EXPECT_GT(turned["mma"], 0);
 }
 
 }  // namespace
