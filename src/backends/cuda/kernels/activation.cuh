@@ -25,7 +25,6 @@ SPARKLE_DEVICE float log_of(float x) {
 #endif
 }
 SPARKLE_DEVICE float magnitude(float x) { return float_of(bits_of(x) & 0x7fffffffu); }
-SPARKLE_DEVICE float least(float a, float b) { return a < b ? a : b; }
 SPARKLE_DEVICE float most(float a, float b) { return a > b ? a : b; }
 SPARKLE_DEVICE float clamped(float x, float low, float high) { return smaller_of(larger_of(x, low), high); }
 // NaN stays what it is.

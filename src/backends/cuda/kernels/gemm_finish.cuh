@@ -80,14 +80,6 @@ SPARKLE_DEVICE int32_t w_zero_of(const GemmRecord& record, int32_t filter) {
 SPARKLE_DEVICE uint32_t summand_of_zero_points(const GemmRecord& record, int32_t x_zero, int32_t row, int32_t filter) {
   return static_cast<uint32_t>(x_zero * (record.all_k * w_zero_of(record, filter) - load_global(record.w_sums + row)));
 }
-// To nearest even.
-SPARKLE_DEVICE int32_t to_nearest(float value) {
-#ifdef __CUDACC__
-  return __float2int_rn(value);
-#else
-  return static_cast<int32_t>(std::nearbyint(value));
-#endif
-}
 
 // Taps of a row that see the image along h or w (axis 1 or 2): from `begin` on, before `end`.
 struct TapsInside {

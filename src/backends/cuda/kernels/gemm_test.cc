@@ -1,6 +1,9 @@
 // Every variant of the gemm family's kernels on random odd shapes, in the functional model against double precision.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "backends/cuda/kernels/activation.cuh"
 #include "backends/cuda/kernels/gemm_testing.h"
 #include "backends/cuda/kernels/gemm_tma_record.h"
 
@@ -85,6 +88,14 @@ TEST(GemmKernelsOnManyTiles, AreRight) {
     if (whole) v.splits = 1;
     EXPECT_EQ(run_in_model(variant, v, 1), "") << variant.kernel;
     v.splits = v.splits == 1 && !whole ? 2 : 1;
+  }
+}
+
+// What softplus and mish take of small numbers, relative to them: fast logarithms of 1 + x would lose it.
+TEST(CudaActivations, LogarithmsOfSmallNumbersKeepTheirDigits) {
+  for (float x = 1; x > 1e-30f; x *= 0.97f) {
+    const double right = std::log1p(static_cast<double>(x));
+    EXPECT_NEAR(static_cast<double>(log_of_one_plus(x)), right, 4e-7 * right) << x;
   }
 }
 

@@ -138,6 +138,14 @@ SPARKLE_DEVICE float smaller_of(float a, float b) {
   return std::fmin(a, b);
 #endif
 }
+// To nearest even.
+SPARKLE_DEVICE int32_t to_nearest(float value) {
+#ifdef __CUDACC__
+  return __float2int_rn(value);
+#else
+  return static_cast<int32_t>(std::nearbyint(value));
+#endif
+}
 // 2^x and 1/x, off by two units in the last place at most; what is below normal numbers is zero.
 SPARKLE_DEVICE float exp2_of(float x) {
 #ifdef __CUDACC__

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cuda/kernels/elements/elements.cuh"
+#include "backends/cuda/ptx/matrix.cuh"
 
 namespace sparkle::cuda {
 
@@ -56,14 +57,6 @@ SPARKLE_DEVICE float exact_quotient(float a, float b) {
   return a / b;
 #endif
 }
-// To nearest even.
-SPARKLE_DEVICE int32_t rounded(float value) {
-#ifdef __CUDACC__
-  return __float2int_rn(value);
-#else
-  return static_cast<int32_t>(std::nearbyint(value));
-#endif
-}
 
 // As families/integers and families/quantize define them.
 SPARKLE_DEVICE float bounded(float value, int32_t zero, int32_t low, int32_t high) {
@@ -71,12 +64,12 @@ SPARKLE_DEVICE float bounded(float value, int32_t zero, int32_t low, int32_t hig
   return value < least ? least : value > most ? most : value;
 }
 SPARKLE_DEVICE int32_t requantized(int32_t sum, float factor, int32_t zero, int32_t low, int32_t high) {
-  return rounded(bounded(exact_product(static_cast<float>(sum), factor), zero, low, high)) + zero;
+  return to_nearest(bounded(exact_product(static_cast<float>(sum), factor), zero, low, high)) + zero;
 }
 // NaN gives what zero gives.
 SPARKLE_DEVICE int32_t quantized(float quotient, int32_t zero, int32_t low, int32_t high) {
   if (quotient != quotient) return zero < low ? low : zero > high ? high : zero;
-  return rounded(bounded(quotient, zero, low, high)) + zero;
+  return to_nearest(bounded(quotient, zero, low, high)) + zero;
 }
 
 }  // namespace sparkle::cuda

@@ -181,5 +181,5 @@ SPARKLE_KERNEL(sparkle_quantize_range_end, RangeRecord, kRangeThreads, 2) {
   const bool real = scale > 0.0f;  // nothing but zeros: any scale is right
   const float zero = real ? exact_quotient(-range.low, scale) : 0.0f;
   store_global(record.scale, real ? scale : 1.0f);
-  store_global(record.zero, static_cast<uint8_t>(rounded(zero < 0.0f ? 0.0f : zero > 255.0f ? 255.0f : zero)));
+  store_global(record.zero, static_cast<uint8_t>(to_nearest(zero < 0.0f ? 0.0f : zero > 255.0f ? 255.0f : zero)));
 }

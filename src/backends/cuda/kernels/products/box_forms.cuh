@@ -9,18 +9,22 @@
 
 namespace sparkle::cuda {
 
+// Which group of columns the values 4 * j and behind are of, and the value `at` of all sums of a row, where all lanes take them
+// in order.
+struct ColumnsInOrder {
+  SPARKLE_DEVICE static uint32_t group(int j) { return static_cast<uint32_t>(j); }
+  template <class Sum, int kSums>
+  SPARKLE_DEVICE static Sum taken(const Sum (&sums)[kSums], int at) {
+    return sums[at];
+  }
+};
+
 // 16 bits: matrices of 8 rows by 16 bytes, two below each other, then the two beside them.
-struct HalfBoxForm {
+struct HalfBoxForm : ColumnsInOrder {
   static constexpr int kBytes = 2, kColumns = 128 / kBytes, kValues = kColumns / 2;
   uint32_t line, chunk;
 
   SPARKLE_DEVICE explicit HalfBoxForm(uint32_t lane) : line(lane % 16 * 128), chunk((lane / 16 ^ lane % 8) * 16) {}
-  // Which group of columns the values 4 * j and behind are of, and the value `at` of all sums of a row.
-  SPARKLE_DEVICE uint32_t group(int j) const { return static_cast<uint32_t>(j); }
-  template <int kSums>
-  SPARKLE_DEVICE float taken(const float (&sums)[kSums], int at) const {
-    return sums[at];
-  }
   SPARKLE_DEVICE void put(SharedAddress box, Element type, bool relu, const float (&v)[kValues]) const {
     if (type == Element::f16) {
       if (relu) put_as<Element::f16, true>(box, v);
@@ -93,16 +97,11 @@ struct FloatBoxForm {
 };
 
 // Bytes: two values at once, of a lane and its neighbour in one word.
-struct ByteBoxForm {
+struct ByteBoxForm : ColumnsInOrder {
   static constexpr int kBytes = 1, kColumns = 128 / kBytes, kValues = kColumns / 2;
   uint32_t line, chunk;
 
   SPARKLE_DEVICE explicit ByteBoxForm(uint32_t lane) : line(lane / 4 * 128 + lane % 4 * 2), chunk(lane / 4 * 16) {}
-  SPARKLE_DEVICE uint32_t group(int j) const { return static_cast<uint32_t>(j); }
-  template <int kSums>
-  SPARKLE_DEVICE int32_t taken(const int32_t (&sums)[kSums], int at) const {
-    return sums[at];
-  }
   SPARKLE_DEVICE void put(SharedAddress box, Element, bool, const int32_t (&v)[kValues]) const {
     SPARKLE_UNROLL
     for (int i = 0; i < kValues / 2; ++i) {
